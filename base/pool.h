@@ -1,0 +1,24 @@
+/* A bounded pool of worker threads with one bounded FIFO queue: the only place where the service
+ * blocks on engines, files and the store's writes. Any thread may submit. */
+#ifndef EXECHOST_BASE_POOL_H
+#define EXECHOST_BASE_POOL_H
+
+#include "base/error.h"
+
+struct pool;
+
+typedef void (*pool_fn)(void *arg);
+
+/* Threads are started on demand up to `threads`; at most `queue` jobs wait. */
+int pool_new(unsigned threads, unsigned queue, struct pool **out, struct error *err) WARN_UNUSED;
+/* Runs what is queued, joins all threads, frees. NULL is fine. */
+void pool_free(struct pool *p);
+
+/* ERROR_OVERLOADED when the queue is full; the job is then not run. */
+int pool_submit(struct pool *p, pool_fn fn, void *arg, struct error *err) WARN_UNUSED;
+/* For work that must not be refused (ends of things that exist): passes over the queue's bound. */
+void pool_submit_always(struct pool *p, pool_fn fn, void *arg);
+/* Jobs waiting plus running. */
+unsigned pool_load(const struct pool *p);
+
+#endif

@@ -1,0 +1,24 @@
+/* One thread and a heap of deadlines. Callbacks run on the timer thread, must be short and never
+ * block (they submit to a pool). Any thread may add and cancel. */
+#ifndef EXECHOST_BASE_TIMER_H
+#define EXECHOST_BASE_TIMER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct timers;
+
+typedef void (*timer_fn)(void *arg);
+
+int timers_new(struct timers **out, struct error *err) WARN_UNUSED;
+/* Stops the thread; what is still pending is dropped. NULL is fine. */
+void timers_free(struct timers *t);
+
+/* Runs fn(arg) once when clock_mono_ms() reaches `at_mono_ms`. Returns an id (> 0) for timers_cancel. */
+uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg);
+/* True when it had not begun to run and now never will; false when it ran, runs or is unknown. */
+bool timers_cancel(struct timers *t, uint64_t id);
+
+#endif

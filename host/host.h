@@ -1,0 +1,182 @@
+/* The boundary between the service and what runs executions: five operations (provision, exec,
+ * checkpoint, restore, terminate) and what a restart needs (list, adopt, reclaim). Everything above
+ * knows only this page; whether a container or a namespace stands behind is the host's own matter.
+ *
+ * Threads: every operation may be called from any thread at the same time for different executions;
+ * for one execution the caller never overlaps two, except `terminate`, which may come at any time and
+ * interrupts what runs. All operations block (engine calls, transfers) and belong on the worker pool,
+ * but `exec`, which returns once the program was started and reports through events. */
+#ifndef EXECHOST_HOST_HOST_H
+#define EXECHOST_HOST_HOST_H
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "host/plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct host;
+struct host_exec;
+struct workspace_reader; /* workspace/archive.h: yields the entries of a verified checkpoint */
+struct workspace_sink;   /* workspace/entry.h: takes entries one after the other */
+
+/* What an execution has used, -1 where the host can't tell. */
+struct host_usage {
+    int64_t cpu_ms;
+    int64_t memory_peak_bytes;
+    int64_t pids_peak;
+    int64_t workspace_bytes;
+};
+
+struct host_provisioned {
+    char *handle;         /* owned; how the host finds it again; ≤ 1 KiB; opaque to everybody else */
+    char *image_digests;  /* owned; JSON array of every digest that names the image */
+};
+
+void host_provisioned_done(struct host_provisioned *p);
+
+/* --- exec ------------------------------------------------------------------------------------ */
+
+enum host_stream { HOST_STDOUT, HOST_STDERR };
+
+struct host_exec_result {
+    bool started;         /* false: not-started, exit_code is 126 or 127 and detail says why */
+    int exit_code;        /* 0..255, -1 when a signal ended it or the host can't know */
+    int signal;           /* number, 0 when none */
+    bool oom;             /* an OOM kill happened in the execution while the command ran */
+    bool lost;            /* the host lost the command (engine gone, container gone): no result */
+    int64_t cpu_ms;       /* of the command's process tree as far as waited for; -1 unknown */
+    int64_t memory_peak_bytes; /* of the execution; -1 unknown */
+    struct host_usage usage;   /* of the execution up to now */
+    char detail[256];     /* for people; "" when there is nothing to say */
+};
+
+/* Called on one thread of the host's choosing, in order, never two at a time. They must not block
+ * for longer than a write to the page cache takes, and must not call back into the host. */
+struct host_exec_events {
+    /* Returns false to take no more output: the host then discards what follows. */
+    bool (*output)(void *ctx, enum host_stream stream, const void *data, size_t len);
+    /* Exactly once, last; nothing of `ctx` is touched afterwards. */
+    void (*finished)(void *ctx, const struct host_exec_result *result);
+    void *ctx;
+};
+
+struct host_exec_plan {
+    struct host_identity id;     /* borrowed strings */
+    const char *handle;          /* borrowed */
+    const char *const *argv;     /* NULL-ended; argv[0] is searched in the effective PATH inside */
+    const char *cwd;             /* relative to the workspace, normalised, "" is the workspace */
+    const char *const *environment; /* NULL-ended "NAME=VALUE" of the command alone */
+    bool has_stdin;              /* false: /dev/null */
+    const void *stdin_data;      /* copied before exec returns */
+    size_t stdin_len;
+    struct host_limits limits;   /* of the execution */
+};
+
+/* --- recovery -------------------------------------------------------------------------------- */
+
+struct host_found {
+    char *tenant; /* owned strings */
+    char *execution_id;
+    unsigned incarnation;
+    char *handle;
+    char *owner_id;          /* as provisioned, or NULL */
+    int64_t fencing_token;   /* as provisioned; 0 without owner */
+    bool ours;               /* made by this instance */
+    bool running;            /* usable; false: dead or never started */
+    bool frozen;
+};
+
+struct host_found_list {
+    struct host_found *items;
+    size_t count;
+};
+
+void host_found_list_done(struct host_found_list *list);
+
+/* What the host tells without being asked; any thread, must not block. */
+struct host_observer {
+    /* The execution's environment ended by itself or from outside. */
+    void (*gone)(void *ctx, const struct host_identity *id, const char *detail);
+    /* The kernel killed something of it for memory. */
+    void (*oom)(void *ctx, const struct host_identity *id);
+    void *ctx;
+};
+
+struct host_image {
+    char *reference; /* owned; NAME@sha256:… */
+    char *digests;   /* owned; JSON array */
+    int64_t size_bytes;
+};
+
+struct host_image_list {
+    struct host_image *items;
+    size_t count;
+};
+
+void host_image_list_done(struct host_image_list *list);
+
+struct host_status {
+    bool available;
+    char reason[256];         /* why not */
+    char engine_version[64];  /* "" when there is no engine */
+    char engine_api[16];
+    struct host_limit_ranges ranges;
+};
+
+struct host_ops {
+    const char *name; /* "docker", "native" */
+
+    /* Looks whether the host can work now; never fails, says so in `out`. */
+    void (*probe)(struct host *h, struct host_status *out);
+    /* The checks that need a look and create nothing: image present (pulls when the configuration
+     * allows), fit for use. IMAGE_NOT_FOUND, CREDENTIAL, INVALID_REQUEST, HOST_UNAVAILABLE. */
+    int (*check_image)(struct host *h, const char *image, struct cancel *cancel, struct error *err);
+    /* Creates, reads the limits back, imports the workspace. Whatever fails, nothing is left, or the
+     * error has a cause in PHASE_CLEANUP and the caller keeps retrying terminate. */
+    int (*provision)(struct host *h, const struct host_provision_plan *plan,
+                     struct host_provisioned *out, struct error *err);
+    /* As provision, then loads the entries of `archive` (borrowed, verified) into the workspace. */
+    int (*restore)(struct host *h, const struct host_provision_plan *plan,
+                   struct workspace_reader *archive, struct host_provisioned *out,
+                   struct error *err);
+    /* Starts a program; on success `events.finished` will be called exactly once. */
+    int (*exec)(struct host *h, const struct host_exec_plan *plan,
+                const struct host_exec_events *events, struct error *err);
+    /* Freezes, feeds the workspace's entries into `sink` in archive order, thaws in every case. */
+    int (*checkpoint)(struct host *h, const struct host_checkpoint_plan *plan,
+                      struct workspace_sink *sink, struct error *err);
+    /* Destroys and proves that nothing is left. Unknown: fine. `handle` may be NULL. Commands that run
+     * end: their `finished` comes (lost = true unless they had ended). */
+    int (*terminate)(struct host *h, const struct host_identity *id, const char *handle,
+                     struct error *err);
+    /* Re-arms the deadline inside; `deadline_wall_ms` is when it must be gone. */
+    int (*extend)(struct host *h, const struct host_identity *id, const char *handle,
+                  int64_t deadline_wall_ms, struct error *err);
+
+    /* Everything of any instance that this host holds (explicit reclaim needs the others' too). */
+    int (*list)(struct host *h, struct host_found_list *out, struct error *err);
+    /* Takes a living one of ours into use again, thawing it. */
+    int (*adopt)(struct host *h, const struct host_found *found, struct error *err);
+    /* Destroys one found by list, whoever made it, and proves it. */
+    int (*destroy)(struct host *h, const struct host_found *found, struct error *err);
+
+    int (*image_list)(struct host *h, struct host_image_list *out, struct error *err);
+    int (*image_pull)(struct host *h, const char *reference, struct host_image *out,
+                      struct error *err);
+    int (*image_remove)(struct host *h, const char *reference, struct error *err);
+    /* Imports a rootfs tar, `docker save` archive or OCI layout; returns the pinned reference. */
+    int (*image_import)(struct host *h, const char *name, const char *file, struct host_image *out,
+                        struct error *err);
+
+    void (*free)(struct host *h);
+};
+
+/* Embedded first in every host's own struct. */
+struct host {
+    const struct host_ops *ops;
+};
+
+#endif
