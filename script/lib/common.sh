@@ -57,3 +57,27 @@ build_preset() {
     logged "build-$preset" cmake --build "$EXECHOST_BUILD/$preset" -j "$(nproc)" \
         ${1:+--target "$@"}
 }
+
+# Names a process for good: its id, which may be used again, and its start time. Nothing when it
+# is gone.
+process_mark() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    # The name in parentheses may hold spaces; the start time is the 20th field behind it.
+    printf '%s %s\n' "$1" "$(cut -d' ' -f20 <<<"${stat##*) }")"
+}
+
+# process_end MARK SECONDS: asks the process to end, insists when the time is over.
+process_end() {
+    local mark=$1 tries=$(($2 * 10)) pid=${1%% *}
+    [ "$(process_mark "$pid")" = "$mark" ] || return 0
+    kill -TERM "$pid" 2>/dev/null || return 0
+    while [ "$(process_mark "$pid")" = "$mark" ]; do
+        tries=$((tries - 1))
+        if [ "$tries" -le 0 ]; then
+            kill -KILL "$pid" 2>/dev/null || true
+            return 0
+        fi
+        sleep 0.1
+    done
+}

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # The Docker engine on its usual socket: used where one answers, started where none does. Sourced.
 #
-# What was started here is remembered below build/engine, and engine_stop stops only that.
+# engine_stop stops only what the same script has started.
 
 ENGINE_SOCKET=/var/run/docker.sock
 ENGINE_DIR=$EXECHOST_BUILD/engine
 ENGINE_WAIT_SECONDS=60
+ENGINE_MARK=
 
 engine_answers() {
     curl -fsS -m 5 -o /dev/null --unix-socket "$ENGINE_SOCKET" http://engine/_ping 2>/dev/null
@@ -22,24 +23,15 @@ engine_wait() {
     local tries=$((ENGINE_WAIT_SECONDS * 5))
     while ! engine_answers; do
         tries=$((tries - 1))
-        if [ "$tries" -le 0 ] || ! engine_alive; then
+        if [ "$tries" -le 0 ] || ! engine_starting; then
             return 1
         fi
         sleep 0.2
     done
 }
 
-# The first field is the process id, the second its start time: an id may be used again.
-engine_process_mark() {
-    [ -r "/proc/$1/stat" ] && printf '%s %s\n' "$1" "$(sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f20)"
-}
-
-engine_alive() {
-    local mark pid
-    mark=$(cat "$ENGINE_DIR/started" 2>/dev/null) || return 1
-    [ "$mark" != systemd ] || return 0
-    pid=${mark%% *}
-    [ "$(engine_process_mark "$pid")" = "$mark" ]
+engine_starting() {
+    [ "$ENGINE_MARK" = systemd ] || [ "$(process_mark "${ENGINE_MARK%% *}")" = "$ENGINE_MARK" ]
 }
 
 # A container or a minimal machine may have no control groups mounted; the engine needs them.
@@ -65,7 +57,7 @@ engine_start_process() {
     engine_drop_stale_pidfile
     setsid dockerd --bridge=none --iptables=false --ip6tables=false \
         --host "unix://$ENGINE_SOCKET" >"$ENGINE_DIR/dockerd.log" 2>&1 </dev/null &
-    engine_process_mark "$!" >"$ENGINE_DIR/started"
+    ENGINE_MARK=$(process_mark "$!")
 }
 
 engine_start() {
@@ -75,7 +67,7 @@ engine_start() {
     mkdir -p "$ENGINE_DIR"
     if [ -d /run/systemd/system ] && systemctl cat docker.service >/dev/null 2>&1; then
         say "starting docker.service"
-        printf 'systemd\n' >"$ENGINE_DIR/started"
+        ENGINE_MARK=systemd
         systemctl start docker.service >/dev/null 2>&1 </dev/null || true
     else
         say "starting a Docker engine"
@@ -88,24 +80,13 @@ engine_start() {
     fi
 }
 
-engine_started_here() {
-    engine_alive
-}
-
+# Stops the engine when this very script started it.
 engine_stop() {
-    local mark pid tries=150
-    engine_alive || return 0
-    mark=$(cat "$ENGINE_DIR/started")
-    rm -f "$ENGINE_DIR/started"
+    local mark=$ENGINE_MARK
+    ENGINE_MARK=
     if [ "$mark" = systemd ]; then
         systemctl stop docker.socket docker.service >/dev/null 2>&1 || true
-        return 0
+    elif [ -n "$mark" ]; then
+        process_end "$mark" 30
     fi
-    pid=${mark%% *}
-    kill -TERM "$pid" 2>/dev/null || return 0
-    while [ "$(engine_process_mark "$pid")" = "$mark" ] && [ "$tries" -gt 0 ]; do
-        tries=$((tries - 1))
-        sleep 0.2
-    done
-    kill -KILL "$pid" 2>/dev/null || true
 }

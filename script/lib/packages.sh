@@ -23,8 +23,8 @@ packages_build() {
     need_command ninja ninja-build
     need_command gcc gcc
     need_command pkg-config pkg-config
-    need_package libc6-dev libarchive-dev libcmocka-dev libcurl4-openssl-dev libjansson-dev \
-        libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev
+    need_package libc6-dev libarchive-dev libcurl4-openssl-dev libjansson-dev \
+        libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev libzstd-dev
 }
 
 packages_engine() {
@@ -53,13 +53,13 @@ packages_test() {
     need_command node nodejs
     need_command npm npm
     need_command python3 python3
-    need_package libclang-rt-dev python3-jsonschema python3-yaml
+    need_package libclang-rt-dev libcmocka-dev python3-jsonschema python3-yaml
 }
 
 packages_fuzz() {
     packages_build
     need_command clang clang
-    need_package libclang-rt-dev
+    need_package libclang-rt-dev libcmocka-dev
 }
 
 packages_bench() {

@@ -5,6 +5,7 @@
 
 REGISTRY_DIR=$EXECHOST_BUILD/registry
 REGISTRY_PORT=
+REGISTRY_MARK=
 
 registry_port_taken() {
     (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
@@ -38,14 +39,17 @@ EOF
 registry_start() {
     local tries=100
     mkdir -p "$REGISTRY_DIR/data"
+    # One that a killed run of these scripts left behind.
+    process_end "$(cat "$REGISTRY_DIR/started" 2>/dev/null || echo none)" 5
     registry_choose_port
     registry_write_config
     setsid docker-registry serve "$REGISTRY_DIR/config.yml" >"$REGISTRY_DIR/registry.log" 2>&1 \
         </dev/null &
-    REGISTRY_PID=$!
+    REGISTRY_MARK=$(process_mark "$!")
+    printf '%s\n' "$REGISTRY_MARK" >"$REGISTRY_DIR/started"
     while ! curl -fsS -m 2 -o /dev/null "http://127.0.0.1:$REGISTRY_PORT/v2/" 2>/dev/null; do
         tries=$((tries - 1))
-        if [ "$tries" -le 0 ] || ! kill -0 "$REGISTRY_PID" 2>/dev/null; then
+        if [ "$tries" -le 0 ] || [ -z "$(process_mark "${REGISTRY_MARK%% *}")" ]; then
             tail -n 20 "$REGISTRY_DIR/registry.log" >&2
             die "the image registry did not start on 127.0.0.1:$REGISTRY_PORT"
         fi
@@ -54,9 +58,9 @@ registry_start() {
 }
 
 registry_stop() {
-    if [ -n "${REGISTRY_PID:-}" ]; then
-        kill -TERM "$REGISTRY_PID" 2>/dev/null || true
-        wait "$REGISTRY_PID" 2>/dev/null || true
-        REGISTRY_PID=
+    if [ -n "$REGISTRY_MARK" ]; then
+        process_end "$REGISTRY_MARK" 5
+        rm -f "$REGISTRY_DIR/started"
+        REGISTRY_MARK=
     fi
 }
