@@ -1,0 +1,68 @@
+/* How the service and its helper inside an execution speak. The helper writes frames to its standard
+ * output and reads from its standard input; nothing else inside can reach those descriptors.
+ *
+ * A frame: type (1 byte), length (uint32, big-endian) of what follows, payload. Numbers in payloads
+ * are big-endian. Shared by guest/ (no libc beyond the static one) and by the hosts; header only. */
+#ifndef EXECHOST_GUEST_PROTOCOL_H
+#define EXECHOST_GUEST_PROTOCOL_H
+
+#include <stdint.h>
+
+/* Where the helper is mounted and found inside. */
+#define GUEST_DIRECTORY "/.exechost"
+#define GUEST_PATH "/.exechost/guest"
+
+/* The most payload one frame carries; the helper reads pipes in pieces of this. */
+enum { GUEST_FRAME_HEADER = 5, GUEST_FRAME_MAX = 64 * 1024 };
+
+/* run: guest → service */
+enum guest_frame_type {
+    GUEST_STDOUT = 1,
+    GUEST_STDERR = 2,
+    GUEST_STARTED = 3, /* payload: uint32 pid of the leader inside */
+    GUEST_EXIT = 4,    /* payload: struct guest_exit as GUEST_EXIT_SIZE bytes; the last frame */
+    GUEST_FAILED = 5,  /* the helper itself could not do its work: payload text; the last frame */
+    GUEST_DONE = 6,    /* load: all applied and closed; payload empty; the last frame */
+};
+
+/* run: service → guest on standard input: raw bytes of the program's standard input until EOF, present
+ * only with the option --stdin. */
+
+/* `guest run [--stdin] -- COMMAND ARG…`: cwd, environment and user are those it was started with, except
+ * --cwd DIR (relative to /workspace). Search of a bare COMMAND in PATH of the environment. */
+
+enum guest_exit_flags {
+    GUEST_EXIT_NOT_STARTED = 1, /* status is 126 or 127, errnum says why */
+    GUEST_EXIT_SIGNALED = 2,    /* status is the signal number */
+    GUEST_EXIT_OOM = 4,         /* the execution's OOM kill count rose while it ran */
+};
+
+/* On the wire in this order: flags u32, status u32, errnum u32, then i64 (-1: can't tell): cpu_ms and
+ * max_rss_bytes of the leader's tree, and of the whole execution cpu_ms, memory peak bytes, pids
+ * peak, workspace bytes. */
+struct guest_exit {
+    uint32_t flags;
+    uint32_t status;
+    uint32_t errnum;
+    int64_t cpu_ms;
+    int64_t max_rss_bytes;
+    int64_t execution_cpu_ms;
+    int64_t execution_memory_peak_bytes;
+    int64_t execution_pids_peak;
+    int64_t execution_workspace_bytes;
+};
+enum { GUEST_EXIT_SIZE = 3 * 4 + 6 * 8 };
+
+/* `guest load DIR`: applies entries below DIR as the user it runs as, whole or not at all as seen from
+ * the service (a load that fails destroys the execution). Service → guest frames on standard input: */
+enum guest_load_type {
+    /* payload: type u8 (enum workspace_entry_type), mode u32, mtime_ns i64, size i64,
+     * path length u32, path, target length u32, target */
+    GUEST_LOAD_ENTRY = 16,
+    GUEST_LOAD_DATA = 17, /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */
+    GUEST_LOAD_END = 18,  /* no more entries: the guest sets directory times, answers GUEST_DONE */
+};
+/* A failure is answered at once by GUEST_FAILED with payload errnum u32 and text, and the guest ends;
+ * ENOSPC and EDQUOT mean that the content does not fit. */
+
+#endif

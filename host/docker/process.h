@@ -1,0 +1,38 @@
+/* The process runner: programs inside a container, by way of the guest. Knows exec create, exec start,
+ * frames; knows nothing of policy or lifecycle. */
+#ifndef EXECHOST_HOST_DOCKER_PROCESS_H
+#define EXECHOST_HOST_DOCKER_PROCESS_H
+
+#include "host/docker/engine.h"
+#include "host/host.h"
+
+struct docker_process_context {
+    struct engine *engine;
+    struct engine_loop *loop;
+    const char *container; /* id or name */
+    const char *user;      /* "65532:65532" */
+};
+
+/* Starts `plan`'s program through the guest, which must be in place; events as host.h says. When the
+ * stream ends without GUEST_EXIT: the engine is asked (exec inspect); exit code known → reported with
+ * detail "the command's runner was killed from inside"; else lost. */
+int docker_process_start(const struct docker_process_context *context,
+                         const struct host_exec_plan *plan, const struct host_exec_events *events,
+                         struct error *err) WARN_UNUSED;
+
+/* Feeds a workspace into the container through `guest load /workspace` (blocks). `feed` is called with the
+ * sink and drives it; its error is the result. Content that does not fit: ERROR_RESOURCE_LIMIT. */
+struct docker_load {
+    int64_t deadline_mono_ms;
+    struct cancel *cancel;
+    int (*feed)(void *ctx, struct workspace_sink *sink, struct error *err);
+    void *ctx;
+};
+int docker_process_load(const struct docker_process_context *context, const struct docker_load *load,
+                        struct error *err) WARN_UNUSED;
+
+/* Puts the guest binary (embedded at build time) into the container's helper volume by archive PUT. */
+int docker_process_install_guest(const struct docker_process_context *context,
+                                 struct cancel *cancel, struct error *err) WARN_UNUSED;
+
+#endif
