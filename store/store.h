@@ -1,0 +1,35 @@
+/* What is remembered: SQLite in WAL mode with full synchronisation, so that a row that was committed
+ * survives power loss. One writer connection behind a mutex and reader connections beside it; any thread
+ * may call; every call blocks for as long as SQLite and the disk take (reads do not wait for writers).
+ *
+ * Transactions are made by one wrapper inside the module that alone retries SQLITE_BUSY. Each write is
+ * one transaction and a fault point. Errors: ERROR_STORAGE_FULL when the disk is, else ERROR_INTERNAL.
+ *
+ * Texts in rows: `*_init` is not needed, zero is empty; `*_done` frees. NULL text is SQL NULL; times are
+ * wall milliseconds, 0 is NULL; counts that may be unknown are -1 for NULL. JSON columns are text. */
+#ifndef EXECHOST_STORE_STORE_H
+#define EXECHOST_STORE_STORE_H
+
+#include "base/error.h"
+#include "base/id.h"
+
+#include <stdint.h>
+
+struct store;
+
+/* Opens or creates `<directory>/exechost.db`, migrates it by user_version (a newer one is refused, naming
+ * both), makes the instance id on first use. Takes a lock file so that a second service on the same
+ * directory is refused. */
+int store_open(const char *directory, struct store **out, struct error *err) WARN_UNUSED;
+void store_close(struct store *s);
+
+/* 16 lowercase [0-9a-v], constant for the data directory; borrowed. */
+const char *store_instance_id(const struct store *s);
+
+/* A page of a list: rows with a number below `before` (0: from the newest), newest first. */
+struct store_page {
+    int64_t before;
+    int limit;
+};
+
+#endif

@@ -1,0 +1,75 @@
+/* A command's output on disk: an append-only file of records, each with its length, kind, time and a
+ * CRC-32C, so that a torn tail is recognised and cut. Sequence numbers are the records' places.
+ *
+ * File: <directory>/transcripts/<tenant>/<execution row>/<command id>.log, 0600. A writer belongs to one
+ * thread at a time; readers are independent of it and see whole records only. Appends go to the page
+ * cache; `sync` makes them durable. Errors as in store.h. */
+#ifndef EXECHOST_STORE_TRANSCRIPT_H
+#define EXECHOST_STORE_TRANSCRIPT_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum store_record_kind {
+    STORE_RECORD_STARTED, /* no payload */
+    STORE_RECORD_STDOUT,  /* payload: bytes as they came, at most 64 KiB */
+    STORE_RECORD_STDERR,
+    STORE_RECORD_EXIT, /* payload: JSON of the command without output; the last record */
+};
+
+struct store_transcript; /* a writer */
+
+struct store_transcript_name {
+    const char *directory; /* the data directory */
+    const char *tenant;
+    int64_t execution_row;
+    const char *command_id;
+};
+
+/* Makes the file (it must not exist) and its directories. */
+int store_transcript_create(const struct store_transcript_name *name,
+                            struct store_transcript **out, struct error *err) WARN_UNUSED;
+/* Opens an existing one behind its last whole record, cutting a torn tail (`repaired` tells). */
+int store_transcript_reopen(const struct store_transcript_name *name,
+                            struct store_transcript **out, bool *repaired,
+                            struct error *err) WARN_UNUSED;
+/* Splits what is over 64 KiB into several records. Whole or not at all as a reader sees it. */
+int store_transcript_append(struct store_transcript *t, enum store_record_kind kind,
+                            const void *data, size_t len, struct error *err) WARN_UNUSED;
+int store_transcript_sync(struct store_transcript *t, struct error *err) WARN_UNUSED;
+void store_transcript_close(struct store_transcript *t); /* NULL is fine */
+
+/* Bytes of each stream and the number of records, as read from the file. */
+struct store_transcript_totals {
+    int64_t stdout_bytes;
+    int64_t stderr_bytes;
+    int64_t records;
+    bool ended; /* an exit record is there */
+};
+
+struct store_transcript_reader;
+struct store_record {
+    int64_t seq;
+    enum store_record_kind kind;
+    int64_t at; /* wall ms */
+    int64_t offset; /* of the data in its stream */
+    const char *data; /* borrowed until the next read */
+    size_t len;
+};
+/* No file: ERROR_NOT_FOUND. */
+int store_transcript_open(const struct store_transcript_name *name,
+                          struct store_transcript_reader **out, struct error *err) WARN_UNUSED;
+/* 1 with a record, 0 when there is no further whole record (yet), -1. */
+int store_transcript_next(struct store_transcript_reader *r, struct store_record *out,
+                          struct error *err) WARN_UNUSED;
+void store_transcript_reader_free(struct store_transcript_reader *r);
+
+/* The first bytes of both streams, each up to the cap of its buffer, and the totals. */
+int store_transcript_read_output(const struct store_transcript_name *name, struct buf *out,
+                                 struct buf *errout, struct store_transcript_totals *totals,
+                                 struct error *err) WARN_UNUSED;
+
+#endif
