@@ -1,0 +1,70 @@
+/* The configuration: one JSON file plus EXECHOST_* environment plus command-line flags, parsed once into
+ * a const struct. An unknown key refuses to start, naming it. Every number has a default and a hard
+ * range in one table (config_table) that README, code and tests share. */
+#ifndef EXECHOST_SERVER_CONFIG_H
+#define EXECHOST_SERVER_CONFIG_H
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(member, json key, default, minimum, maximum, what it is) */
+#define CONFIG_NUMBERS(X)                                                                          \
+    X(port_threads, "eventThreads", 2, 1, 64, "event threads of the HTTP server")                  \
+    X(worker_threads, "workerThreads", 32, 2, 1024, "threads for engine calls and files")          \
+    X(worker_queue, "workerQueue", 1024, 1, 65536, "jobs that may wait for a worker")              \
+    X(connections_max, "maxConnections", 16384, 16, 1048576, "open HTTP connections")              \
+    X(body_max, "maxBodyBytes", 4194304, 65536, 67108864, "largest JSON request body")             \
+    X(head_timeout_s, "idleTimeoutSeconds", 30, 1, 3600, "an idle or half-sent request is cut")    \
+    X(grace_ms, "graceMs", 3000, 100, 60000, "output is awaited that long after a kill")           \
+    X(drain_ms, "drainMs", 10000, 0, 600000, "running commands get that long at SIGTERM")          \
+    X(provision_timeout_ms, "provisionTimeoutMs", 120000, 1000, 3600000,                           \
+      "creating and importing an execution")                                                       \
+    X(checkpoint_timeout_ms, "checkpointTimeoutMs", 600000, 1000, 3600000, "making a checkpoint")  \
+    X(queue_max, "maxQueuedCommands", 64, 1, 4096, "commands that may wait in one execution")      \
+    X(executions_max, "maxExecutions", 4096, 1, 1048576, "living executions")                      \
+    X(uid, "uid", 65532, 1, 2147483646, "user id of commands (user is uid:gid)")                   \
+    X(gid, "gid", 65532, 1, 2147483647, "group id of commands")                                    \
+    X(zstd_level, "checkpointLevel", 1, 1, 19, "zstd level of checkpoint archives")
+
+struct config_git_roots {
+    char *tenant;
+    char **roots; /* NULL-ended absolute paths */
+};
+
+struct config {
+#define X(member, key, def, min, max, what) int64_t member;
+    CONFIG_NUMBERS(X)
+#undef X
+    char *listen;                /* "listen", 127.0.0.1:8470 */
+    char *data_dir;              /* "dataDirectory", ./data; made absolute */
+    char *checkpoint_dir;        /* "checkpointDirectory", <data>/checkpoints; absolute */
+    char *docker_socket;         /* "docker": {"socket": …}, /var/run/docker.sock */
+    bool docker_pull;            /* "docker": {"pull": "missing" | "never"}; missing */
+    bool allow_unpinned_images;  /* "allowUnpinnedImages", false */
+    bool require_fencing;        /* "requireFencing", false */
+    bool compress_checkpoints;   /* "checkpointCompression": "zstd" | "none"; zstd */
+    char **cors_origins;         /* "corsOrigins", NULL-ended */
+    struct config_git_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
+    size_t git_roots_count;
+    enum log_level log_level;    /* "logLevel": debug | info | warn | error */
+};
+
+struct config_flags {
+    const char *file;   /* --config or NULL */
+    const char *listen; /* --listen or NULL */
+    const char *data;   /* --data or NULL */
+};
+
+/* Order of precedence: flag, environment (EXECHOST_LISTEN, EXECHOST_DATA, EXECHOST_CONFIG and
+ * EXECHOST_<KEY IN UPPER SNAKE CASE> for every scalar key), file, default. ERROR_INVALID_REQUEST with the
+ * key in `field`. `user` ("uid:gid") is the key for the two ids. */
+int config_load(const struct config_flags *flags, struct config *out, struct error *err) WARN_UNUSED;
+void config_done(struct config *config);
+/* The roots of a tenant, NULL-ended, or NULL. Borrowed. */
+const char *const *config_git_roots_of(const struct config *config, const char *tenant);
+
+#endif
