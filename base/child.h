@@ -24,7 +24,8 @@ struct child_spec {
 
 /* Starts it with standard input /dev/null and standard output and error as pipes. */
 int child_start(struct child *c, const struct child_spec *spec, struct error *err) WARN_UNUSED;
-/* Closes the pipes, kills it (SIGKILL) if `kill_first`, reaps. Returns the wait status. Idempotent. */
+/* Closes the pipes, kills it and its process group (SIGKILL) if `kill_first`, reaps. Returns the wait
+ * status, -1 when there was nothing left to reap. Idempotent. */
 int child_finish(struct child *c, bool kill_first);
 
 /* Runs to the end: output into `out` (over its cap: killed, error), error text into `diag` (cut), exit
