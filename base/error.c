@@ -6,6 +6,12 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* What base/error.h tells the analyzer. */
+#undef error_set
+#undef error_set_errno
+#undef error_set_field
+#undef error_in_phase
+
 static const char *const CODE_NAMES[ERROR_CODE_COUNT] = {
 #define X(symbol, text) [symbol] = text,
     ERROR_CODES(X)

@@ -103,6 +103,14 @@ void error_add_cause(struct error *err, const struct error *cause);
 
 void error_clear(struct error *err);
 
+#ifdef __clang_analyzer__
+/* The analyzer reads one file at a time and can't know that these return -1. */
+#define error_set(...) ((error_set)(__VA_ARGS__), -1)
+#define error_set_errno(...) ((error_set_errno)(__VA_ARGS__), -1)
+#define error_set_field(...) ((error_set_field)(__VA_ARGS__), -1)
+#define error_in_phase(...) ((error_in_phase)(__VA_ARGS__), -1)
+#endif
+
 /* The text on the wire, e.g. "EXECUTION_TIMEOUT"; static. */
 const char *error_code_name(enum error_code code);
 /* The code whose text this is, or ERROR_INTERNAL when there is none. */
