@@ -44,6 +44,9 @@ struct store_execution {
 };
 
 void store_execution_done(struct store_execution *e);
+/* A deep copy. */
+int store_execution_copy(struct store_execution *out, const struct store_execution *e,
+                         struct error *err) WARN_UNUSED;
 
 struct store_execution_list {
     struct store_execution *items;

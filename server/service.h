@@ -1,0 +1,65 @@
+/* The running service: what it is made of, and its start and end. Owns everything below it. */
+#ifndef EXECHOST_SERVER_SERVICE_H
+#define EXECHOST_SERVER_SERVICE_H
+
+#include "base/pool.h"
+#include "base/timer.h"
+#include "host/host.h"
+#include "server/config.h"
+#include "server/http/http.h"
+#include "server/services/reconcile.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct live;
+
+enum { SERVICE_HOSTS_MAX = 4 };
+
+/* A host and what the service knows of it. `lock` guards all but `host` and `name`. */
+struct service_host {
+    struct service *service;
+    struct host *host;
+    const char *name;
+    pthread_mutex_t lock;
+    struct host_status status; /* of the last probe */
+    bool reconciled; /* store and host agree: its executions may be worked with */
+    bool reconciling;
+    bool reconcile_again; /* asked for while one was under way */
+    bool first_done;      /* the reconciliation of this start has run */
+    unsigned attempts;    /* failed ones in a row */
+};
+
+struct service {
+    const struct config *config;
+    struct store *store;
+    struct pool *pool;
+    struct timers *timers;
+    struct topics *topics;
+    struct live *live;
+    struct service_host hosts[SERVICE_HOSTS_MAX];
+    unsigned host_count;
+    struct http_server *http;
+    pthread_mutex_t report_lock;
+    struct reconcile_report report;
+    atomic_bool draining;
+};
+
+/* Opens the store, starts the hosts, reconciles what can be reached, then listens. */
+int service_start(const struct config *config, struct service **out, struct error *err) WARN_UNUSED;
+const char *service_address(const struct service *s);
+/* No new work from now on; returns when running commands have ended or `drainMs` are over. */
+void service_drain(struct service *s);
+void service_free(struct service *s);
+
+/* The host of that name; NULL name: the default one. ERROR_INVALID_REQUEST (/host) when there is none,
+ * ERROR_HOST_UNAVAILABLE when it can't work now. */
+int service_host_find(struct service *s, const char *name, struct service_host **out,
+                      struct error *err) WARN_UNUSED;
+/* ERROR_HOST_UNAVAILABLE unless store and host agree. */
+int service_host_ready(struct service_host *h, struct error *err) WARN_UNUSED;
+/* ERROR_OVERLOADED while draining. */
+int service_accepts_work(const struct service *s, struct error *err) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,279 @@
+#include "server/services/ending.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <string.h>
+
+enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 60000 };
+
+static void destroy(void *arg);
+
+static void submit_destroy(struct live_execution *x)
+{
+    pool_submit_always(x->service->pool, destroy, live_ref(x));
+}
+
+/* [lock] True when the reason was taken. */
+static bool choose(struct live_execution *x, enum end_reason reason, enum error_code code,
+                   const char *detail)
+{
+    if (x->ending != END_NONE) {
+        return false;
+    }
+    x->ending = reason;
+    x->ending_code = code;
+    x->ending_at = clock_wall_ms();
+    snprintf(x->ending_detail, sizeof(x->ending_detail), "%s", detail);
+    return true;
+}
+
+static bool begin(struct live_execution *x, enum end_reason reason, enum error_code code,
+                  const char *detail)
+{
+    live_lock(x->service->live);
+    bool taken = choose(x, reason, code, detail);
+    /* A provision under way is interrupted first: its item going out of the lane brings us on. */
+    bool wait = x->phase == LIVE_PROVISIONING && x->current != NULL;
+    bool over = x->phase == LIVE_ENDED;
+    live_unlock(x->service->live);
+
+    cancel_fire(x->cancel);
+    if (!wait && !over) {
+        submit_destroy(x);
+    }
+    return taken;
+}
+
+bool ending_begin(struct live_execution *x, enum end_reason reason, const char *detail)
+{
+    return begin(x, reason, end_reason_code(reason), detail);
+}
+
+void ending_begin_failed(struct live_execution *x, const struct error *err)
+{
+    live_lock(x->service->live);
+    x->provision_failure = *err;
+    live_unlock(x->service->live);
+    begin(x, END_PROVISION_FAILED, err->code, err->detail);
+}
+
+void ending_continue(struct live_execution *x)
+{
+    submit_destroy(x);
+}
+
+/* --- the record ------------------------------------------------------------------------------- */
+
+static void set_text(char **slot, const char *text)
+{
+    free(*slot);
+    *slot = text == NULL || text[0] == '\0' ? NULL : strdup(text);
+}
+
+static void set_termination(struct store_execution *record, struct live_execution *x)
+{
+    live_lock(x->service->live);
+    set_text(&record->termination_reason, end_reason_name(x->ending));
+    set_text(&record->termination_code, error_code_name(x->ending_code));
+    set_text(&record->termination_detail, x->ending_detail);
+    record->termination_at = x->ending_at;
+    live_unlock(x->service->live);
+}
+
+static bool failed_provision(const struct store_execution *record)
+{
+    return strcmp(record->termination_reason, end_reason_name(END_PROVISION_FAILED)) == 0;
+}
+
+static void change_to_ending(struct store_execution *record, void *ctx)
+{
+    set_termination(record, ctx);
+    record->state = failed_provision(record) ? STORE_FAILED : STORE_TERMINATING;
+    record->leftover = true;
+}
+
+static void change_to_ended(struct store_execution *record, void *ctx)
+{
+    set_termination(record, ctx);
+    record->state = failed_provision(record) ? STORE_FAILED : STORE_TERMINATED;
+    record->terminated_at = clock_wall_ms();
+    record->leftover = false;
+}
+
+/* --- destroying --------------------------------------------------------------------------------- */
+
+static void retry_destroy(void *arg)
+{
+    struct live_execution *x = arg;
+    pool_submit_always(x->service->pool, destroy, x); /* hands the timer's reference on */
+}
+
+static void attempt_failed(struct live_execution *x, const struct error *err)
+{
+    live_lock(x->service->live);
+    x->destroying = false;
+    x->failure = *err;
+    unsigned attempt = x->failed_attempts++;
+    live_unlock(x->service->live);
+
+    int64_t delay = attempt < 7 ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MAX_MS;
+    log_failure(LOG_LEVEL_WARN, err, "ending an execution failed, going on with backoff",
+                "execution", x->execution_id, "tenant", x->tenant, NULL);
+    timers_add(x->service->timers, clock_mono_ms() + delay, retry_destroy, live_ref(x));
+    live_notify(x);
+}
+
+static void drop_queue(struct live_execution *x)
+{
+    struct live_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
+    char detail[sizeof(x->ending_detail)];
+    live_lock(x->service->live);
+    TAILQ_CONCAT(&waiting, &x->queue, entry);
+    x->queued = 0;
+    enum end_reason reason = x->ending;
+    memcpy(detail, x->ending_detail, sizeof(detail));
+    live_unlock(x->service->live);
+
+    struct live_item *item;
+    while ((item = TAILQ_FIRST(&waiting)) != NULL) {
+        TAILQ_REMOVE(&waiting, item, entry);
+        item->ops->drop(item, reason, detail);
+    }
+}
+
+static void disarm_expiry(struct live_execution *x)
+{
+    live_lock(x->service->live);
+    uint64_t timer = x->expiry_timer;
+    x->expiry_timer = 0;
+    live_unlock(x->service->live);
+    if (timer != 0 && timers_cancel(x->service->timers, timer)) {
+        live_unref(x);
+    }
+}
+
+/* Everything is gone and settled: the last word is the row's. */
+static void finish(struct live_execution *x)
+{
+    struct error err = ERROR_INIT;
+    drop_queue(x);
+    if (live_record(x, change_to_ended, x, &err) != 0) {
+        attempt_failed(x, &err);
+        return;
+    }
+    disarm_expiry(x);
+    log_info("execution ended", "execution", x->execution_id, "tenant", x->tenant, "reason",
+             end_reason_name(x->ending), NULL);
+    live_remove(x);
+    live_notify(x);
+}
+
+/* Proves that nothing is left on the host. 0, or -1 with the attempt accounted for. */
+static int remove_from_host(struct live_execution *x)
+{
+    struct error err = ERROR_INIT;
+    if (live_record(x, change_to_ending, x, &err) != 0) {
+        /* A store that can't write must not keep a program running. */
+        log_failure(LOG_LEVEL_WARN, &err, "the end of an execution is not recorded yet",
+                    "execution", x->execution_id, NULL);
+        error_clear(&err);
+    }
+    live_notify(x);
+    struct host *host = x->host->host;
+    struct host_identity id = {x->tenant, x->execution_id, x->incarnation};
+    if (host->ops->terminate(host, &id, x->handle, &err) != 0) {
+        error_in_phase(&err, PHASE_CLEANUP);
+        attempt_failed(x, &err);
+        return -1;
+    }
+    return 0;
+}
+
+/* Takes the turn: one worker at a time, and nobody once it is over. */
+static bool take_turn(struct live_execution *x, bool *destroyed)
+{
+    live_lock(x->service->live);
+    bool mine = !x->destroying && x->phase != LIVE_ENDED;
+    if (mine) {
+        x->destroying = true;
+    }
+    *destroyed = x->destroyed;
+    live_unlock(x->service->live);
+    return mine;
+}
+
+static void destroy(void *arg)
+{
+    struct live_execution *x = arg;
+    bool destroyed;
+    if (!take_turn(x, &destroyed)) {
+        live_unref(x);
+        return;
+    }
+    if (!destroyed && remove_from_host(x) != 0) {
+        live_unref(x);
+        return;
+    }
+    live_lock(x->service->live);
+    x->destroyed = true;
+    struct live_item *current = x->current;
+    struct live_item *parked = NULL;
+    if (current != NULL && current->parked) {
+        parked = current;
+        current->parked = false;
+    }
+    /* Without a current item this worker goes on to the end; with one, its going brings the next. */
+    x->destroying = current == NULL;
+    live_unlock(x->service->live);
+
+    if (parked != NULL) {
+        parked->ops->settle(parked);
+    } else if (current == NULL) {
+        finish(x);
+    }
+    live_unref(x);
+}
+
+/* --- expiry -------------------------------------------------------------------------------------- */
+
+static void expire(void *arg)
+{
+    struct live_execution *x = arg;
+    live_lock(x->service->live);
+    x->expiry_timer = 0;
+    bool due = x->expires_at <= clock_wall_ms();
+    live_unlock(x->service->live);
+    if (due) {
+        ending_begin(x, END_EXPIRED, "the lifetime of the execution is over");
+    } else {
+        ending_arm_expiry(x); /* the wall clock was set back, or the timer came a moment early */
+    }
+    live_unref(x);
+}
+
+void ending_arm_expiry(struct live_execution *x)
+{
+    disarm_expiry(x);
+    live_lock(x->service->live);
+    int64_t left = x->expires_at - clock_wall_ms();
+    live_unlock(x->service->live);
+    live_ref(x);
+    uint64_t timer =
+        timers_add(x->service->timers, clock_mono_ms() + (left > 0 ? left : 0), expire, x);
+    live_lock(x->service->live);
+    x->expiry_timer = timer;
+    live_unlock(x->service->live);
+}
+
+void ending_error(enum end_reason reason, const char *execution_id, struct error *err)
+{
+    if (reason == END_EXPIRED) {
+        error_set(err, ERROR_TIMEOUT, "the lifetime of execution %s is over", execution_id);
+    } else if (reason == END_NONE) {
+        error_set(err, ERROR_NOT_FOUND, "no execution %s", execution_id);
+    } else {
+        error_set(err, ERROR_NOT_FOUND, "execution %s has ended: %s", execution_id,
+                  end_reason_name(reason));
+    }
+}

@@ -1,0 +1,128 @@
+/* The lanes of live.h: what waits, whose turn it is, and how a turn ends. */
+#include "server/services/ending.h"
+#include "server/services/live.h"
+
+#include <string.h>
+
+static void start_item(void *arg)
+{
+    struct live_item *item = arg;
+    struct live_execution *x = item->execution;
+    char detail[sizeof(x->ending_detail)];
+    live_lock(x->service->live);
+    enum end_reason ending = x->ending;
+    memcpy(detail, x->ending_detail, sizeof(detail));
+    live_unlock(x->service->live);
+
+    if (ending != END_NONE) {
+        item->ops->drop(item, ending, detail);
+    } else {
+        item->ops->start(item);
+    }
+}
+
+static void drop_fenced(void *arg)
+{
+    struct live_item *item = arg;
+    item->ops->drop(item, END_ABORTED, "a higher fencing token took over");
+}
+
+static void submit_start(struct live_item *item)
+{
+    pool_submit_always(item->execution->service->pool, start_item, item);
+}
+
+int live_push(struct live_execution *x, struct live_item *item, struct error *err)
+{
+    struct live *l = x->service->live;
+    unsigned queue_max = (unsigned)x->service->config->queue_max;
+    live_lock(l);
+    enum end_reason ending = x->ending;
+    bool first = x->current == NULL && TAILQ_EMPTY(&x->queue);
+    bool full = !first && x->queued >= queue_max;
+    bool gone = ending != END_NONE || x->phase == LIVE_ENDED;
+    if (!gone && !full) {
+        item->execution = x;
+        x->refs++;
+        if (first) {
+            x->current = item;
+        } else {
+            TAILQ_INSERT_TAIL(&x->queue, item, entry);
+            x->queued++;
+        }
+    }
+    live_unlock(l);
+
+    if (gone) {
+        ending_error(ending, x->execution_id, err);
+        return -1;
+    }
+    if (full) {
+        return error_set(err, ERROR_OVERLOADED, "%u commands wait already in execution %s",
+                         queue_max, x->execution_id);
+    }
+    if (first) {
+        submit_start(item);
+    }
+    return 0;
+}
+
+/* [lock] The next in line becomes the current one. While the execution ends nothing follows: what
+ * waits is dropped by the end itself. */
+static struct live_item *take_next(struct live_execution *x)
+{
+    struct live_item *next = x->ending == END_NONE ? TAILQ_FIRST(&x->queue) : NULL;
+    if (next != NULL) {
+        TAILQ_REMOVE(&x->queue, next, entry);
+        x->queued--;
+    }
+    x->current = next;
+    return next;
+}
+
+void live_item_done(struct live_item *item)
+{
+    struct live_execution *x = item->execution;
+    struct live *l = x->service->live;
+    live_lock(l);
+    struct live_item *next = NULL;
+    bool was_current = x->current == item;
+    if (was_current) {
+        next = take_next(x);
+    }
+    bool ending = x->ending != END_NONE;
+    live_unlock(l);
+
+    if (next != NULL) {
+        submit_start(next);
+    } else if (was_current && ending) {
+        ending_continue(x);
+    }
+    live_unref(x);
+}
+
+bool live_item_park(struct live_item *item)
+{
+    struct live_execution *x = item->execution;
+    live_lock(x->service->live);
+    bool park = x->ending != END_NONE && !x->destroyed;
+    item->parked = park;
+    live_unlock(x->service->live);
+    return park;
+}
+
+void live_fence_out(struct live_execution *x, int64_t token)
+{
+    live_lock(x->service->live);
+    struct live_item *item;
+    struct live_item *next;
+    for (item = TAILQ_FIRST(&x->queue); item != NULL; item = next) {
+        next = TAILQ_NEXT(item, entry);
+        if (item->fencing_token >= 0 && item->fencing_token < token) {
+            TAILQ_REMOVE(&x->queue, item, entry);
+            x->queued--;
+            pool_submit_always(x->service->pool, drop_fenced, item);
+        }
+    }
+    live_unlock(x->service->live);
+}

@@ -1,0 +1,286 @@
+#include "server/services/live.h"
+
+#include "base/log.h"
+#include "server/services/ending.h"
+
+#include <string.h>
+
+TAILQ_HEAD(live_list, live_execution);
+
+struct live {
+    pthread_mutex_t lock;
+    struct live_list executions;
+};
+
+static const struct {
+    const char *name;
+    enum error_code code;
+} end_reasons[] = {
+    [END_NONE] = {"", ERROR_NONE},
+    [END_TERMINATED] = {"terminated", ERROR_NONE},
+    [END_EXPIRED] = {"expired", ERROR_TIMEOUT},
+    [END_TIMEOUT] = {"timeout", ERROR_TIMEOUT},
+    [END_OUTPUT_LIMIT] = {"output-limit", ERROR_OUTPUT_LIMIT},
+    [END_ABORTED] = {"aborted", ERROR_RUNTIME},
+    [END_OOM] = {"oom", ERROR_RESOURCE_LIMIT},
+    [END_RECLAIMED] = {"reclaimed", ERROR_NONE},
+    [END_HOST_LOST] = {"host-lost", ERROR_RUNTIME},
+    [END_PROVISION_FAILED] = {"provision-failed", ERROR_RUNTIME},
+};
+
+const char *end_reason_name(enum end_reason reason)
+{
+    return end_reasons[reason].name;
+}
+
+enum error_code end_reason_code(enum end_reason reason)
+{
+    return end_reasons[reason].code;
+}
+
+enum end_reason end_reason_from_name(const char *name)
+{
+    for (size_t i = 1; name != NULL && i < ARRAY_SIZE(end_reasons); i++) {
+        if (strcmp(end_reasons[i].name, name) == 0) {
+            return (enum end_reason)i;
+        }
+    }
+    return END_NONE;
+}
+
+int live_new(struct live **out, struct error *err)
+{
+    struct live *l = calloc(1, sizeof(*l));
+    if (l == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    TAILQ_INIT(&l->executions);
+    *out = l;
+    return 0;
+}
+
+static void execution_free(struct live_execution *x)
+{
+    cancel_unref(x->cancel);
+    store_execution_done(&x->record);
+    pthread_mutex_destroy(&x->record_lock);
+    free(x->handle);
+    free(x);
+}
+
+void live_free(struct live *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    struct live_execution *x;
+    while ((x = TAILQ_FIRST(&l->executions)) != NULL) {
+        TAILQ_REMOVE(&l->executions, x, entry);
+        execution_free(x);
+    }
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+void live_lock(struct live *l)
+{
+    pthread_mutex_lock(&l->lock);
+}
+
+void live_unlock(struct live *l)
+{
+    pthread_mutex_unlock(&l->lock);
+}
+
+static struct host_limits limits_of(const struct store_execution *record)
+{
+    return (struct host_limits){
+        .nano_cpus = record->nano_cpus,
+        .memory_bytes = record->memory_bytes,
+        .disk_bytes = record->disk_bytes,
+        .pids = record->pids,
+        .runtime_ms = record->runtime_ms,
+        .max_output_bytes = record->max_output_bytes,
+    };
+}
+
+static struct host_usage usage_of(const struct store_execution *record)
+{
+    return (struct host_usage){
+        .cpu_ms = record->usage_cpu_ms,
+        .memory_peak_bytes = record->usage_memory_peak_bytes,
+        .pids_peak = record->usage_pids_peak,
+        .workspace_bytes = record->usage_workspace_bytes,
+    };
+}
+
+struct live_execution *live_add(struct service *s, struct service_host *host,
+                                struct store_execution *record)
+{
+    struct live_execution *x = calloc(1, sizeof(*x));
+    struct error err = ERROR_INIT;
+    if (x == NULL || cancel_new(&x->cancel, &err) != 0) {
+        free(x);
+        return NULL;
+    }
+    x->service = s;
+    x->host = host;
+    x->refs = 2; /* the registry's and the caller's */
+    snprintf(x->tenant, sizeof(x->tenant), "%s", record->tenant);
+    snprintf(x->execution_id, sizeof(x->execution_id), "%s", record->execution_id);
+    x->incarnation = record->incarnation;
+    x->row = record->row;
+    x->limits = limits_of(record);
+    x->usage = usage_of(record);
+    x->handle = record->handle == NULL ? NULL : strdup(record->handle);
+    x->expires_at = record->expires_at;
+    x->phase = record->state == STORE_PROVISIONED ? LIVE_READY : LIVE_PROVISIONING;
+    TAILQ_INIT(&x->queue);
+    pthread_mutex_init(&x->record_lock, NULL);
+    x->record = *record;
+    *record = (struct store_execution){0};
+
+    live_lock(s->live);
+    TAILQ_INSERT_TAIL(&s->live->executions, x, entry);
+    live_unlock(s->live);
+    return x;
+}
+
+struct live_execution *live_ref(struct live_execution *x)
+{
+    live_lock(x->service->live);
+    x->refs++;
+    live_unlock(x->service->live);
+    return x;
+}
+
+void live_unref(struct live_execution *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    live_lock(x->service->live);
+    bool last = --x->refs == 0;
+    live_unlock(x->service->live);
+    if (last) {
+        execution_free(x);
+    }
+}
+
+struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id)
+{
+    struct live_execution *x;
+    live_lock(l);
+    TAILQ_FOREACH (x, &l->executions, entry) {
+        if (strcmp(x->execution_id, execution_id) == 0 && strcmp(x->tenant, tenant) == 0) {
+            x->refs++;
+            break;
+        }
+    }
+    live_unlock(l);
+    return x;
+}
+
+void live_remove(struct live_execution *x)
+{
+    struct live *l = x->service->live;
+    live_lock(l);
+    TAILQ_REMOVE(&l->executions, x, entry);
+    x->phase = LIVE_ENDED;
+    live_unlock(l);
+    live_unref(x);
+}
+
+void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x), void *ctx)
+{
+    live_lock(l);
+    size_t count = 0;
+    struct live_execution *x;
+    TAILQ_FOREACH (x, &l->executions, entry) {
+        count++;
+    }
+    struct live_execution **all = calloc(count + 1, sizeof(struct live_execution *));
+    size_t taken = 0;
+    TAILQ_FOREACH (x, &l->executions, entry) {
+        if (all != NULL) {
+            x->refs++;
+            all[taken++] = x;
+        }
+    }
+    live_unlock(l);
+    for (size_t i = 0; i < taken; i++) {
+        each(ctx, all[i]);
+        live_unref(all[i]);
+    }
+    free(all);
+}
+
+void live_count(struct live *l, struct live_totals *out)
+{
+    *out = (struct live_totals){0};
+    live_lock(l);
+    struct live_execution *x;
+    TAILQ_FOREACH (x, &l->executions, entry) {
+        out->executions++;
+        out->nano_cpus += x->limits.nano_cpus;
+        out->memory_bytes += x->limits.memory_bytes;
+        out->disk_bytes += x->limits.disk_bytes;
+        if (x->current != NULL && x->current->is_command) {
+            out->commands_running++;
+        }
+        struct live_item *item;
+        TAILQ_FOREACH (item, &x->queue, entry) {
+            out->commands_queued += item->is_command;
+        }
+    }
+    live_unlock(l);
+}
+
+void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id)
+{
+    snprintf(out, LIVE_TOPIC_SIZE, "execution/%s/%s", tenant, execution_id);
+}
+
+void live_topic_command(char out[LIVE_TOPIC_SIZE], int64_t execution_row, const char *command_id)
+{
+    snprintf(out, LIVE_TOPIC_SIZE, "command/%lld/%s", (long long)execution_row, command_id);
+}
+
+void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *id)
+{
+    snprintf(out, LIVE_TOPIC_SIZE, "checkpoint/%s/%s", tenant, id);
+}
+
+void live_notify(struct live_execution *x)
+{
+    char topic[LIVE_TOPIC_SIZE];
+    live_topic_execution(topic, x->tenant, x->execution_id);
+    topics_notify(x->service->topics, topic);
+}
+
+int live_record(struct live_execution *x, void (*change)(struct store_execution *record, void *ctx),
+                void *ctx, struct error *err)
+{
+    pthread_mutex_lock(&x->record_lock);
+    struct store_execution next;
+    int result = store_execution_copy(&next, &x->record, err);
+    if (result == 0) {
+        live_lock(x->service->live);
+        next.usage_cpu_ms = x->usage.cpu_ms;
+        next.usage_memory_peak_bytes = x->usage.memory_peak_bytes;
+        next.usage_pids_peak = x->usage.pids_peak;
+        next.usage_workspace_bytes = x->usage.workspace_bytes;
+        live_unlock(x->service->live);
+        change(&next, ctx);
+        result = store_execution_update(x->service->store, &next, err);
+        if (result == 0) {
+            store_execution_done(&x->record);
+            x->record = next;
+        } else {
+            store_execution_done(&next);
+        }
+    }
+    pthread_mutex_unlock(&x->record_lock);
+    return result;
+}

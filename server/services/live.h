@@ -1,0 +1,158 @@
+/* What lives: every execution that is being provisioned, usable, or being ended has one object here, and
+ * each has one lane, in which provision, commands and checkpoints follow one another in arrival order.
+ *
+ * One mutex guards the registry and all mutable members marked [lock]; it is held for memory operations
+ * only. Objects are reference counted; the registry holds one reference until the execution has ended. The
+ * row's mirror `record` is guarded by `record_lock`, which is held over the store's write: the order is
+ * record_lock before lock, never the other way round. */
+#ifndef EXECHOST_SERVER_SERVICES_LIVE_H
+#define EXECHOST_SERVER_SERVICES_LIVE_H
+
+#include "base/cancel.h"
+#include "host/host.h"
+#include "server/service.h"
+#include "store/executions.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+/* Why an execution ends; the first one chosen stays. Texts: end_reason_name. */
+enum end_reason {
+    END_NONE,
+    END_TERMINATED,
+    END_EXPIRED,
+    END_TIMEOUT,
+    END_OUTPUT_LIMIT,
+    END_ABORTED,
+    END_OOM,
+    END_RECLAIMED,
+    END_HOST_LOST,
+    END_PROVISION_FAILED,
+};
+
+const char *end_reason_name(enum end_reason reason);
+/* The code that goes with it, ERROR_NONE where a client asked for the end. */
+enum error_code end_reason_code(enum end_reason reason);
+/* END_NONE for a text that is none. */
+enum end_reason end_reason_from_name(const char *name);
+
+struct live_item;
+
+/* What stands in a lane. Embedded first in the command's or checkpoint's own struct. */
+struct live_item_ops {
+    /* On a worker, when its turn has come. Ends by live_item_done, then or later. */
+    void (*start)(struct live_item *item);
+    /* On a worker, for an item that said live_item_park: its execution is destroyed now. Ends by
+     * live_item_done. */
+    void (*settle)(struct live_item *item);
+    /* On a worker, instead of start: its execution has ended for `reason`, or (aborted) a higher fencing
+     * token took over. Ends by live_item_done. */
+    void (*drop)(struct live_item *item, enum end_reason reason, const char *detail);
+};
+
+struct live_item {
+    const struct live_item_ops *ops;
+    struct live_execution *execution; /* holds a reference while in the lane */
+    int64_t fencing_token;            /* it came with; -1: none */
+    bool is_command;   /* counts as one in GET /v1/host */
+    bool parked;       /* [lock] waits for its execution to be destroyed */
+    TAILQ_ENTRY(live_item) entry;
+};
+
+TAILQ_HEAD(live_queue, live_item);
+
+enum live_phase { LIVE_PROVISIONING, LIVE_READY, LIVE_ENDED };
+
+struct live_execution {
+    struct service *service;
+    struct service_host *host;
+    unsigned refs; /* [lock] */
+    TAILQ_ENTRY(live_execution) entry;
+
+    /* Constant from the start. */
+    char tenant[ID_SIZE];
+    char execution_id[ID_SIZE];
+    unsigned incarnation;
+    int64_t row;
+    struct host_limits limits;
+
+    enum live_phase phase;       /* [lock] */
+    char *handle;                /* [lock] set once, when it becomes ready */
+    int64_t expires_at;          /* [lock] wall ms, 0 while provisioning */
+    uint64_t expiry_timer;       /* [lock] */
+    struct host_usage usage;     /* [lock] newest known */
+    struct cancel *cancel;       /* fired when it ends; interrupts provision and checkpoint */
+
+    struct live_item *current;   /* [lock] whose turn it is */
+    struct live_queue queue;     /* [lock] */
+    unsigned queued;             /* [lock] */
+
+    enum end_reason ending;      /* [lock] END_NONE while nobody wants it to end */
+    enum error_code ending_code; /* [lock] */
+    char ending_detail[256];     /* [lock] */
+    int64_t ending_at;           /* [lock] wall ms */
+    bool destroying;             /* [lock] one worker at a time destroys */
+    bool destroyed;              /* [lock] proven: nothing is left on the host */
+    unsigned failed_attempts;    /* [lock] to destroy */
+    struct error failure;        /* [lock] of the last attempt to destroy */
+    struct error provision_failure; /* [lock] why it never became ready */
+
+    pthread_mutex_t record_lock;
+    struct store_execution record; /* mirror of the row */
+};
+
+struct live;
+
+int live_new(struct live **out, struct error *err) WARN_UNUSED;
+/* Frees every object still registered, whoever references it: no other thread may be left. */
+void live_free(struct live *l);
+void live_lock(struct live *l);
+void live_unlock(struct live *l);
+
+/* Makes the object from a row just inserted or read at start (takes the row's content) and registers it.
+ * Returns owned (a reference for the caller). */
+struct live_execution *live_add(struct service *s, struct service_host *host,
+                                struct store_execution *record);
+struct live_execution *live_ref(struct live_execution *x);
+void live_unref(struct live_execution *x); /* NULL is fine */
+/* Returns owned, or NULL when nothing of the id lives. */
+struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id);
+/* Takes it out of the registry. */
+void live_remove(struct live_execution *x);
+/* Calls `each` for a snapshot of all (references held meanwhile, no lock). */
+void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x), void *ctx);
+
+struct live_totals {
+    int64_t executions, commands_running, commands_queued;
+    int64_t nano_cpus, memory_bytes, disk_bytes;
+};
+void live_count(struct live *l, struct live_totals *out);
+
+/* --- the lane --------------------------------------------------------------------------------- */
+
+/* Puts an item in; takes a reference for it. ERROR_NOT_FOUND when the execution is ending,
+ * ERROR_OVERLOADED when `queue_max` wait already. */
+int live_push(struct live_execution *x, struct live_item *item, struct error *err) WARN_UNUSED;
+/* The item's turn is over: the next one starts, or the end that waits for it goes on. The item is not
+ * touched afterwards. */
+void live_item_done(struct live_item *item);
+/* Decides how an item that has its outcome ends: true: the execution is ending and not destroyed yet, the
+ * item is parked and `settle` will be called; false: go on at once. */
+bool live_item_park(struct live_item *item);
+/* Drops (as aborted) the queued items that came with a token lower than `token`. */
+void live_fence_out(struct live_execution *x, int64_t token);
+
+/* --- topics and the row ------------------------------------------------------------------------- */
+
+enum { LIVE_TOPIC_SIZE = 160 };
+void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id);
+void live_topic_command(char out[LIVE_TOPIC_SIZE], int64_t execution_row, const char *command_id);
+void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *id);
+void live_notify(struct live_execution *x);
+
+/* Changes the row: `change` edits a copy; when the store has taken it, it becomes the mirror. */
+int live_record(struct live_execution *x, void (*change)(struct store_execution *record, void *ctx),
+                void *ctx, struct error *err) WARN_UNUSED;
+
+#endif
