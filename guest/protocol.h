@@ -21,7 +21,7 @@ enum guest_frame_type {
     GUEST_STDERR = 2,
     GUEST_STARTED = 3, /* payload: uint32 pid of the leader inside */
     GUEST_EXIT = 4,    /* payload: struct guest_exit as GUEST_EXIT_SIZE bytes; the last frame */
-    GUEST_FAILED = 5,  /* the helper itself could not do its work: payload text; the last frame */
+    GUEST_FAILED = 5,  /* the helper could not do its work: errnum u32 and text; the last frame */
     GUEST_DONE = 6,    /* load: all applied and closed; payload empty; the last frame */
 };
 
@@ -29,12 +29,14 @@ enum guest_frame_type {
  * only with the option --stdin. */
 
 /* `guest run [--stdin] -- COMMAND ARG…`: cwd, environment and user are those it was started with, except
- * --cwd DIR (relative to /workspace). Search of a bare COMMAND in PATH of the environment. */
+ * --cwd DIR (relative to where it was started, which is /workspace). Search of a bare COMMAND in PATH of
+ * the environment. */
 
 enum guest_exit_flags {
     GUEST_EXIT_NOT_STARTED = 1, /* status is 126 or 127, errnum says why */
     GUEST_EXIT_SIGNALED = 2,    /* status is the signal number */
     GUEST_EXIT_OOM = 4,         /* the execution's OOM kill count rose while it ran */
+    GUEST_EXIT_CWD = 8,         /* not started because of --cwd, not of the program */
 };
 
 /* On the wire in this order: flags u32, status u32, errnum u32, then i64 (-1: can't tell): cpu_ms and
@@ -62,7 +64,7 @@ enum guest_load_type {
     GUEST_LOAD_DATA = 17, /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */
     GUEST_LOAD_END = 18,  /* no more entries: the guest sets directory times, answers GUEST_DONE */
 };
-/* A failure is answered at once by GUEST_FAILED with payload errnum u32 and text, and the guest ends;
- * ENOSPC and EDQUOT mean that the content does not fit. */
+/* A failure is answered at once by GUEST_FAILED, text naming the entry, and the guest ends; ENOSPC and
+ * EDQUOT mean that the content does not fit, EPROTO that a frame was not as above. */
 
 #endif

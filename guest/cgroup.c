@@ -1,0 +1,93 @@
+#include "guest/guest.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CGROUP "/sys/fs/cgroup/"
+
+enum { COUNTER_FILE_MAX = 1024 };
+
+/* The whole of a small file, read from its start each time. */
+static int read_text(int fd, char text[COUNTER_FILE_MAX])
+{
+    ssize_t n = pread(fd, text, COUNTER_FILE_MAX - 1, 0);
+    if (n <= 0) {
+        return -1;
+    }
+    text[n] = '\0';
+    return 0;
+}
+
+static int64_t parse_number(const char *text)
+{
+    if (*text < '0' || *text > '9') {
+        return -1;
+    }
+    return (int64_t)strtoll(text, NULL, 10);
+}
+
+/* The number behind "key " at the start of a line, or the only number when key is NULL. */
+static int64_t find_number(const char *text, const char *key)
+{
+    if (key == NULL) {
+        return parse_number(text);
+    }
+    size_t len = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0 && line[len] == ' ') {
+            return parse_number(line + len + 1);
+        }
+    }
+    return -1;
+}
+
+static int64_t read_number(const char *path, const char *key)
+{
+    char text[COUNTER_FILE_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return -1;
+    }
+    int read = read_text(fd, text);
+    close(fd);
+    return read == 0 ? find_number(text, key) : -1;
+}
+
+void cgroup_read_usage(struct cgroup_usage *out)
+{
+    int64_t cpu_us = read_number(CGROUP "cpu.stat", "usage_usec");
+    if (cpu_us < 0) {
+        int64_t cpu_ns = read_number(CGROUP "cpuacct/cpuacct.usage", NULL);
+        cpu_us = cpu_ns < 0 ? -1 : cpu_ns / 1000;
+    }
+    out->cpu_ms = cpu_us < 0 ? -1 : cpu_us / 1000;
+    out->memory_peak_bytes = read_number(CGROUP "memory.peak", NULL);
+    if (out->memory_peak_bytes < 0) {
+        out->memory_peak_bytes = read_number(CGROUP "memory/memory.max_usage_in_bytes", NULL);
+    }
+    out->pids_peak = read_number(CGROUP "pids.peak", NULL);
+    if (out->pids_peak < 0) {
+        out->pids_peak = read_number(CGROUP "pids/pids.peak", NULL);
+    }
+}
+
+int cgroup_open_oom(void)
+{
+    int fd = open(CGROUP "memory.events", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        fd = open(CGROUP "memory/memory.oom_control", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    return fd;
+}
+
+int64_t cgroup_oom_kills(int fd)
+{
+    char text[COUNTER_FILE_MAX];
+    if (fd < 0 || read_text(fd, text) != 0) {
+        return -1;
+    }
+    return find_number(text, "oom_kill");
+}

@@ -1,0 +1,90 @@
+/* What the files of the helper share. One process, one thread, no heap but the list in load.c; nothing
+ * here may wait for the program it runs: only for the service, which reads and writes the other ends. */
+#ifndef EXECHOST_GUEST_GUEST_H
+#define EXECHOST_GUEST_GUEST_H
+
+#include "guest/protocol.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* --- frame.c: descriptors 0 and 1 as frames ---------------------------------------------------- */
+
+void put_u32(uint8_t *at, uint32_t value);
+void put_i64(uint8_t *at, int64_t value);
+uint32_t get_u32(const uint8_t *at);
+int64_t get_i64(const uint8_t *at);
+
+/* One frame on its way out. Filled while empty, then flushed until empty. */
+struct frame_out {
+    size_t start;
+    size_t end;
+    uint8_t bytes[GUEST_FRAME_HEADER + GUEST_FRAME_MAX];
+};
+static inline bool frame_out_empty(const struct frame_out *out)
+{
+    return out->start == out->end;
+}
+/* Where a payload goes before frame_out_seal says what it is. */
+static inline uint8_t *frame_out_payload(struct frame_out *out)
+{
+    return out->bytes + GUEST_FRAME_HEADER;
+}
+void frame_out_seal(struct frame_out *out, enum guest_frame_type type, size_t len);
+/* Writes what standard output takes now: 0, also when that is not all; -1 when the reader is gone. */
+int frame_out_flush(struct frame_out *out);
+/* Waits for the reader until all is written; -1 when it is gone. */
+int frame_out_drain(struct frame_out *out);
+
+/* Reads one frame from standard input, waiting for it: 1, 0 at the end between two frames, -1 with errno
+ * (EPROTO: cut or longer than GUEST_FRAME_MAX). `payload` has room for GUEST_FRAME_MAX bytes. */
+int frame_read(uint8_t *type, uint8_t *payload, size_t *len);
+
+/* Sends GUEST_FAILED behind what is still in `out`; returns the status to exit with. */
+int frame_failed(struct frame_out *out, int errnum, const char *text);
+
+/* --- cgroup.c: the counters of the own container ------------------------------------------------ */
+
+struct cgroup_usage {
+    int64_t cpu_ms;
+    int64_t memory_peak_bytes;
+    int64_t pids_peak;
+};
+/* Each -1 where the kernel does not tell. */
+void cgroup_read_usage(struct cgroup_usage *out);
+/* A descriptor that cgroup_oom_kills reads again and again; -1 when there is no counter. */
+int cgroup_open_oom(void);
+/* How many processes the kernel has killed for memory so far; -1 when unknown. */
+int64_t cgroup_oom_kills(int fd);
+
+/* --- spawn.c: the program ------------------------------------------------------------------------ */
+
+struct spawn_spec {
+    char *const *argv;
+    const char *cwd; /* "" stays where the helper was started */
+    bool has_stdin;
+};
+struct spawned {
+    pid_t pid;
+    int in;  /* write end of its standard input, nonblocking, or -1 */
+    int out; /* read ends, nonblocking */
+    int err;
+};
+enum spawn_outcome { SPAWN_STARTED, SPAWN_NOT_STARTED, SPAWN_BROKEN };
+struct spawn_failure {
+    bool in_cwd;
+    int errnum;
+};
+/* Starts the program as leader of a new session. NOT_STARTED: `failure` says why the kernel refused;
+ * BROKEN: a pipe could not be made (errno). */
+enum spawn_outcome spawn(const struct spawn_spec *spec, struct spawned *out,
+                         struct spawn_failure *failure);
+
+/* --- the subcommands; return the status to exit with --------------------------------------------- */
+
+int run_main(const struct spawn_spec *spec);
+int load_main(const char *directory);
+
+#endif
