@@ -59,7 +59,7 @@ packages_test() {
 packages_fuzz() {
     packages_build
     need_command clang clang
-    need_package libclang-rt-dev libcmocka-dev
+    need_package libclang-rt-dev
 }
 
 packages_bench() {
