@@ -1,0 +1,62 @@
+/* Checkpoints on the wire. Pure; any thread. */
+#ifndef EXECHOST_API_CHECKPOINT_H
+#define EXECHOST_API_CHECKPOINT_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* POST /v1/executions/{id}/checkpoints; the body may be missing. `metadata` is checked by policy.
+ */
+struct api_checkpoint_create {
+    json_t *root;              /* owned */
+    const char *checkpoint_id; /* NULL when left out; else a valid id */
+    json_t *metadata;          /* borrowed, or NULL */
+    bool share;
+};
+
+int api_checkpoint_create_decode(const char *body, size_t len, struct api_checkpoint_create *out,
+                                 struct error *err) WARN_UNUSED;
+void api_checkpoint_create_done(struct api_checkpoint_create *request);
+
+/* POST /v1/checkpoints/{id}/restore; the body may be missing. Labels, owner and id are checked by
+ * policy_restore() together with what the manifest says. */
+struct api_checkpoint_restore {
+    json_t *root;     /* owned */
+    const char *host; /* NULL: the default one */
+    json_t *labels;   /* borrowed, or NULL */
+    json_t *owner;
+    json_t *execution_id;
+};
+
+int api_checkpoint_restore_decode(const char *body, size_t len, struct api_checkpoint_restore *out,
+                                  struct error *err) WARN_UNUSED;
+void api_checkpoint_restore_done(struct api_checkpoint_restore *request);
+
+/* A view; borrows everything. -1 and NULL are null: what a checkpoint being made does not know yet.
+ */
+struct api_checkpoint {
+    const char *checkpoint_id;
+    const char *source_execution_id;
+    int64_t created_at;
+    int64_t size_bytes;
+    int64_t archive_bytes;
+    const char *archive_digest;
+    int64_t entries;
+    int64_t skipped;
+    const char *image;
+    json_t *resources;
+    json_t *metadata; /* object; NULL is an empty one */
+    const char *durability;
+    json_t *shared; /* NULL is null */
+};
+
+/* Both return owned; NULL when memory is out. */
+json_t *api_checkpoint_encode(const struct api_checkpoint *view);
+/* `ok` is true exactly when there are no problems. */
+json_t *api_verification_encode(const char *const *problems, size_t count);
+
+#endif
