@@ -1,0 +1,1 @@
+"""The conformance runner: rows are data, this package carries them out."""

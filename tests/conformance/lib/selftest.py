@@ -1,0 +1,117 @@
+"""Proves that the check of answers bites: each field of each sample deleted, renamed, retyped."""
+import copy
+
+from .schema import Document, Violation
+
+# Fields that may be absent by the document's own word: deleting them is no fault.
+OPTIONAL = {"field", "phase", "causes", "checkpointId"}
+# Objects whose keys belong to the caller: they are retyped as a whole, never by key.
+OPEN = {"metadata", "labels", "environment"}
+
+
+def other_type(value):
+    if isinstance(value, (dict, list)):
+        return "retyped"
+    return [{"retyped": True}]
+
+
+def fields(value, path=()):
+    """Paths of every field of every object within a sample."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield path + (key,)
+            if key not in OPEN:
+                yield from fields(item, path + (key,))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from fields(item, path + (index,))
+
+
+def parent_of(sample, path):
+    for part in path[:-1]:
+        sample = sample[part]
+    return sample
+
+
+def is_optional(sample, path):
+    if path[-1] not in OPTIONAL:
+        return False
+    if path[-1] == "checkpointId":
+        return len(path) > 1 and path[-2] == "termination"
+    return "requestId" in parent_of(sample, path)
+
+
+def mutations(sample):
+    for path in fields(sample):
+        if not is_optional(sample, path):
+            changed = copy.deepcopy(sample)
+            del parent_of(changed, path)[path[-1]]
+            yield "deleted", path, changed
+        changed = copy.deepcopy(sample)
+        parent = parent_of(changed, path)
+        parent[path[-1] + "X"] = parent.pop(path[-1])
+        yield "renamed", path, changed
+        changed = copy.deepcopy(sample)
+        parent = parent_of(changed, path)
+        parent[path[-1]] = other_type(parent[path[-1]])
+        yield "retyped", path, changed
+
+
+def accepts(document, schema, value):
+    try:
+        document.check_value(schema, value)
+        return True
+    except Violation:
+        return False
+
+
+def survivors(document, schema, sample):
+    """How many mutations were tried, and those the schema wrongly accepts."""
+    tried, wrong = 0, []
+    for kind, path, changed in mutations(sample):
+        tried += 1
+        if accepts(document, schema, changed):
+            wrong.append(f"{kind} /{'/'.join(map(str, path))}")
+    return tried, wrong
+
+
+def samples(document):
+    """(name, schema, sample) of every example of every documented answer with a JSON body."""
+    for path, item in document.document["paths"].items():
+        for method, operation in item.items():
+            if method == "parameters" or path == "/openapi.json":
+                continue
+            for status, response in operation["responses"].items():
+                yield from response_samples(document, f"{method.upper()} {path} {status}",
+                                            document.resolve(response))
+    yield from response_samples(document, "unknown path", document.resolve(
+        document.document["components"]["responses"]["RouteNotFound"]))
+
+
+def response_samples(document, name, response):
+    for media_type, content in (response.get("content") or {}).items():
+        if not media_type.endswith("json"):
+            continue
+        examples = content.get("examples") or {"example": {"value": content.get("example")}}
+        for key, example in examples.items():
+            value = document.resolve(example)["value"]
+            if value is None:
+                raise Violation(f"{name} has no example")
+            yield f"{name} ({key})", content["schema"], value
+
+
+def run():
+    document = Document()
+    passed = failed = 0
+    for name, schema, sample in samples(document):
+        try:
+            document.check_value(schema, sample)
+            tried, wrong = survivors(document, schema, sample)
+        except Violation as violation:
+            tried, wrong = 0, [str(violation)]
+        for text in wrong:
+            print(f"FAIL {name}: {text} is accepted" if tried else f"FAIL {name}: {text}")
+        passed += tried - len(wrong) if tried else 0
+        failed += len(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
