@@ -5,33 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-void put_u32(uint8_t *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = (uint8_t)(value >> (24 - 8 * i));
-    }
-}
-
-void put_i64(uint8_t *at, int64_t value)
-{
-    put_u32(at, (uint32_t)((uint64_t)value >> 32));
-    put_u32(at + 4, (uint32_t)(uint64_t)value);
-}
-
-uint32_t get_u32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-int64_t get_i64(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)get_u32(at) << 32 | get_u32(at + 4));
-}
-
 void frame_out_seal(struct frame_out *out, enum guest_frame_type type, size_t len)
 {
     out->bytes[0] = (uint8_t)type;
-    put_u32(out->bytes + 1, (uint32_t)len);
+    guest_put_u32(out->bytes + 1, (uint32_t)len);
     out->start = 0;
     out->end = GUEST_FRAME_HEADER + len;
 }
@@ -97,7 +74,7 @@ int frame_read(uint8_t *type, uint8_t *payload, size_t *len)
     if (n <= 0) {
         return (int)n;
     }
-    uint32_t size = get_u32(head + 1);
+    uint32_t size = guest_get_u32(head + 1);
     if (n != sizeof(head) || size > GUEST_FRAME_MAX) {
         errno = EPROTO;
         return -1;
@@ -119,7 +96,7 @@ int frame_failed(struct frame_out *out, int errnum, const char *text)
 {
     if (frame_out_drain(out) == 0) {
         size_t len = strlen(text);
-        put_u32(frame_out_payload(out), (uint32_t)errnum);
+        guest_put_u32(frame_out_payload(out), (uint32_t)errnum);
         memcpy(frame_out_payload(out) + 4, text, len);
         frame_out_seal(out, GUEST_FAILED, 4 + len);
         (void)frame_out_drain(out);

@@ -12,10 +12,6 @@
 
 /* --- frame.c: descriptors 0 and 1 as frames ---------------------------------------------------- */
 
-void put_u32(uint8_t *at, uint32_t value);
-void put_i64(uint8_t *at, int64_t value);
-uint32_t get_u32(const uint8_t *at);
-int64_t get_i64(const uint8_t *at);
 
 /* One frame on its way out. Filled while empty, then flushed until empty. */
 struct frame_out {

@@ -316,7 +316,7 @@ static const uint8_t *take(struct reader *r, size_t len)
 static int take_text(struct reader *r, char text[PATH_LIMIT + 1])
 {
     const uint8_t *head = take(r, 4);
-    uint32_t len = head != NULL ? get_u32(head) : 0;
+    uint32_t len = head != NULL ? guest_get_u32(head) : 0;
     const uint8_t *bytes = head != NULL && len <= PATH_LIMIT ? take(r, len) : NULL;
     if (bytes == NULL || memchr(bytes, '\0', len) != NULL) {
         return refuse();
@@ -351,9 +351,9 @@ static int parse_entry(struct load *load, size_t len, struct entry *entry)
         return refuse();
     }
     *entry = (struct entry){.type = fixed[0],
-                            .mode = get_u32(fixed + 1),
-                            .mtime_ns = get_i64(fixed + 5),
-                            .size = get_i64(fixed + 13),
+                            .mode = guest_get_u32(fixed + 1),
+                            .mtime_ns = guest_get_i64(fixed + 5),
+                            .size = guest_get_i64(fixed + 13),
                             .path = load->path,
                             .target = load->target};
     return is_sound(entry) ? 0 : refuse();
@@ -400,7 +400,7 @@ static int apply_data(struct load *load, size_t len)
     if (load->file_fd < 0 || len <= 8) {
         return refuse();
     }
-    int64_t offset = get_i64(load->payload);
+    int64_t offset = guest_get_i64(load->payload);
     int64_t count = (int64_t)len - 8;
     if (offset < load->file_pos || offset > load->file.size || count > load->file.size - offset) {
         return refuse();

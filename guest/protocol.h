@@ -15,6 +15,29 @@
 /* The most payload one frame carries; the helper reads pipes in pieces of this. */
 enum { GUEST_FRAME_HEADER = 5, GUEST_FRAME_MAX = 64 * 1024 };
 
+static inline void guest_put_u32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(value >> (24 - 8 * i));
+    }
+}
+
+static inline void guest_put_i64(uint8_t *at, int64_t value)
+{
+    guest_put_u32(at, (uint32_t)((uint64_t)value >> 32));
+    guest_put_u32(at + 4, (uint32_t)(uint64_t)value);
+}
+
+static inline uint32_t guest_get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static inline int64_t guest_get_i64(const uint8_t *at)
+{
+    return (int64_t)((uint64_t)guest_get_u32(at) << 32 | guest_get_u32(at + 4));
+}
+
 /* run: guest → service */
 enum guest_frame_type {
     GUEST_STDOUT = 1,

@@ -276,15 +276,15 @@ static int send_exit(struct frame_out *out, struct guest_exit *exit)
     struct cgroup_usage usage;
     cgroup_read_usage(&usage);
     uint8_t *at = frame_out_payload(out);
-    put_u32(at, exit->flags);
-    put_u32(at + 4, exit->status);
-    put_u32(at + 8, exit->errnum);
-    put_i64(at + 12, exit->cpu_ms);
-    put_i64(at + 20, exit->max_rss_bytes);
-    put_i64(at + 28, usage.cpu_ms);
-    put_i64(at + 36, usage.memory_peak_bytes);
-    put_i64(at + 44, usage.pids_peak);
-    put_i64(at + 52, workspace_bytes());
+    guest_put_u32(at, exit->flags);
+    guest_put_u32(at + 4, exit->status);
+    guest_put_u32(at + 8, exit->errnum);
+    guest_put_i64(at + 12, exit->cpu_ms);
+    guest_put_i64(at + 20, exit->max_rss_bytes);
+    guest_put_i64(at + 28, usage.cpu_ms);
+    guest_put_i64(at + 36, usage.memory_peak_bytes);
+    guest_put_i64(at + 44, usage.pids_peak);
+    guest_put_i64(at + 52, workspace_bytes());
     frame_out_seal(out, GUEST_EXIT, GUEST_EXIT_SIZE);
     return frame_out_drain(out) == 0 ? 0 : 1;
 }
@@ -321,7 +321,7 @@ static int report_not_started(struct run *run, const struct spawn_failure *failu
 
 static void report_started(struct run *run)
 {
-    put_u32(frame_out_payload(&run->out), (uint32_t)run->pid);
+    guest_put_u32(frame_out_payload(&run->out), (uint32_t)run->pid);
     frame_out_seal(&run->out, GUEST_STARTED, 4);
 }
 

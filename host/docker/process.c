@@ -1,0 +1,267 @@
+#include "host/docker/process.h"
+
+#include "host/docker/process_exec.h"
+#include "host/docker/process_frames.h"
+#include "host/docker/process_result.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Pieces read in one go of the loop, so that one loud program does not keep the others waiting. */
+enum { READ_PIECE = 64 * 1024, READ_PIECES = 8 };
+
+struct process {
+    struct engine *engine;
+    struct pool *pool;
+    struct host_exec_events events;
+    struct docker_exec exec;
+    struct frames frames;
+    char *container;
+    char *command;
+    char *cwd;
+    char *stdin_data;
+    size_t stdin_len;
+    size_t stdin_pos;
+    bool stdin_open;
+    bool muted; /* the receiver takes no more output */
+    bool has_result;
+    struct host_exec_result result;
+};
+
+static void process_free(struct process *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    docker_exec_done(&p->exec);
+    free(p->container);
+    free(p->command);
+    free(p->cwd);
+    free(p->stdin_data);
+    free(p);
+}
+
+static void cleanup_process(struct process **p)
+{
+    process_free(*p);
+}
+
+static void finish(struct process *p)
+{
+    struct host_exec_events events = p->events;
+    struct host_exec_result result = p->result;
+    process_free(p);
+    events.finished(events.ctx, &result);
+}
+
+/* --- what the guest says ------------------------------------------------------------------------- */
+
+static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
+{
+    struct process *p = ctx;
+    enum host_stream stream = type == GUEST_STDOUT ? HOST_STDOUT : HOST_STDERR;
+    if (!p->muted) {
+        p->muted = !p->events.output(p->events.ctx, stream, data, len);
+    }
+}
+
+static void set_lost(struct process *p, const char *why, const char *more)
+{
+    process_result_lost(&p->result, why, more);
+    p->has_result = true;
+}
+
+static void on_exit_frame(struct process *p, const uint8_t *payload)
+{
+    struct guest_exit exit;
+    if (frames_decode_exit(payload, &exit) != 0) {
+        set_lost(p, "the command's runner sent an impossible result", "");
+        return;
+    }
+    process_result_from_exit(&p->result, &exit, p->command, p->cwd);
+    p->has_result = true;
+}
+
+static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *payload, size_t len)
+{
+    struct process *p = ctx;
+    if (type == GUEST_EXIT) {
+        on_exit_frame(p, payload);
+    } else if (type == GUEST_FAILED) {
+        char text[128];
+        char more[256];
+        int errnum = frames_decode_failed(payload, len, text, sizeof(text));
+        const char *reason = strerrordesc_np(errnum);
+        (void)snprintf(more, sizeof(more), "%s: %s", text, reason != NULL ? reason : "");
+        set_lost(p, "the command's runner failed", more);
+    } else if (type != GUEST_STARTED) {
+        set_lost(p, "the command's runner sent a frame out of place", "");
+    }
+}
+
+static void feed(struct process *p, const void *data, size_t len)
+{
+    if (!p->has_result && frames_feed(&p->frames, data, len) != 0) {
+        set_lost(p, "the command's stream is broken", p->frames.fault);
+    }
+}
+
+/* --- the stream ---------------------------------------------------------------------------------- */
+
+/* False when the stream is at its end. */
+static bool read_stream(struct process *p, int fd)
+{
+    char data[READ_PIECE];
+    for (int i = 0; i < READ_PIECES && !p->has_result; i++) {
+        ssize_t n = read(fd, data, sizeof(data));
+        if (n > 0) {
+            feed(p, data, (size_t)n);
+        } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return true;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void write_stdin(struct process *p, int fd)
+{
+    while (p->stdin_open && p->stdin_pos < p->stdin_len) {
+        ssize_t n = send(fd, p->stdin_data + p->stdin_pos, p->stdin_len - p->stdin_pos,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            p->stdin_pos += (size_t)n;
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno != EINTR) {
+            /* Nobody takes it any more; how the command ended is told by the other direction. */
+            p->stdin_open = false;
+        }
+    }
+    if (p->stdin_open) {
+        (void)shutdown(fd, SHUT_WR);
+        p->stdin_open = false;
+    }
+}
+
+static void ask_engine(void *arg)
+{
+    struct process *p = arg;
+    struct docker_exec_end end;
+    docker_exec_ask(p->engine, p->container, p->exec.id, &end);
+    process_result_from_end(&p->result, &end, frames_text(&p->frames));
+    finish(p);
+}
+
+static short on_ready(void *ctx, int fd, short revents)
+{
+    struct process *p = ctx;
+    if (p->exec.early.len > 0) {
+        feed(p, p->exec.early.data, p->exec.early.len);
+        buf_done(&p->exec.early);
+        buf_init(&p->exec.early, 0);
+    }
+    if (revents & POLLOUT) {
+        write_stdin(p, fd);
+    }
+    bool open = true;
+    if (revents & (POLLIN | POLLHUP | POLLERR)) {
+        open = read_stream(p, fd);
+    }
+    if (p->has_result) {
+        finish(p);
+        return 0;
+    }
+    if (!open) {
+        /* The question blocks, and this thread serves every other command. */
+        close(TAKE_FD(p->exec.fd));
+        pool_submit_always(p->pool, ask_engine, p);
+        return 0;
+    }
+    return (short)(POLLIN | (p->stdin_open ? POLLOUT : 0));
+}
+
+/* --- start --------------------------------------------------------------------------------------- */
+
+static int copy_plan(struct process *p, const struct docker_process_context *context,
+                     const struct host_exec_plan *plan)
+{
+    p->container = strdup(context->container);
+    p->command = strdup(plan->argv[0]);
+    p->cwd = strdup(plan->cwd);
+    if (plan->has_stdin && plan->stdin_len > 0) {
+        p->stdin_data = malloc(plan->stdin_len);
+        if (p->stdin_data == NULL) {
+            return -1;
+        }
+        memcpy(p->stdin_data, plan->stdin_data, plan->stdin_len);
+        p->stdin_len = plan->stdin_len;
+    }
+    p->stdin_open = plan->has_stdin;
+    return p->container == NULL || p->command == NULL || p->cwd == NULL ? -1 : 0;
+}
+
+static int process_new(const struct docker_process_context *context,
+                       const struct host_exec_plan *plan, const struct host_exec_events *events,
+                       struct process **out)
+{
+    _cleanup_(cleanup_process) struct process *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        return -1;
+    }
+    p->exec.fd = -1;
+    p->engine = context->engine;
+    p->pool = context->pool;
+    p->events = *events;
+    struct frames_events handlers = {.output = on_output, .control = on_control, .ctx = p};
+    frames_init(&p->frames, &handlers);
+    if (copy_plan(p, context, plan) != 0) {
+        return -1;
+    }
+    *out = TAKE_PTR(p);
+    return 0;
+}
+
+static int open_exec(const struct docker_process_context *context,
+                     const struct host_exec_plan *plan, struct docker_exec *out,
+                     struct error *err)
+{
+    const char *command[7] = {GUEST_PATH, "run"};
+    size_t count = 2;
+    if (plan->has_stdin) {
+        command[count++] = "--stdin";
+    }
+    if (plan->cwd[0] != '\0') {
+        command[count++] = "--cwd";
+        command[count++] = plan->cwd;
+    }
+    command[count] = "--";
+    struct docker_exec_spec spec = {.command = command,
+                                    .arguments = plan->argv,
+                                    .environment = plan->environment,
+                                    .has_stdin = plan->has_stdin};
+    return docker_exec_open(context, &spec, out, err);
+}
+
+int docker_process_start(const struct docker_process_context *context,
+                         const struct host_exec_plan *plan, const struct host_exec_events *events,
+                         struct error *err)
+{
+    _cleanup_(cleanup_process) struct process *p = NULL;
+    if (process_new(context, plan, events, &p) != 0) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    if (open_exec(context, plan, &p->exec, err) != 0) {
+        return -1;
+    }
+    struct engine_stream_events handler = {.ready = on_ready, .ctx = p};
+    /* POLLOUT at first: what came with the answer waits to be looked at. */
+    if (engine_loop_add(context->loop, p->exec.fd, POLLIN | POLLOUT, &handler, err) != 0) {
+        return -1;
+    }
+    p = NULL;
+    return 0;
+}
