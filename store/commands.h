@@ -61,4 +61,7 @@ int store_command_list_unfinished(struct store *s, struct store_command_list *ou
 int store_command_update(struct store *s, const struct store_command *c,
                          struct error *err) WARN_UNUSED;
 
+/* Takes back one that never was queued; found by `row`. */
+int store_command_delete(struct store *s, int64_t row, struct error *err) WARN_UNUSED;
+
 #endif

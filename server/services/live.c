@@ -168,18 +168,23 @@ void live_unref(struct live_execution *x)
     }
 }
 
+/* An ended one may stand beside its successor for the moment between its row and its removal. */
 struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id)
 {
+    struct live_execution *newest = NULL;
     struct live_execution *x;
     live_lock(l);
     TAILQ_FOREACH (x, &l->executions, entry) {
-        if (strcmp(x->execution_id, execution_id) == 0 && strcmp(x->tenant, tenant) == 0) {
-            x->refs++;
-            break;
+        if (strcmp(x->execution_id, execution_id) == 0 && strcmp(x->tenant, tenant) == 0 &&
+            (newest == NULL || x->incarnation > newest->incarnation)) {
+            newest = x;
         }
     }
+    if (newest != NULL) {
+        newest->refs++;
+    }
     live_unlock(l);
-    return x;
+    return newest;
 }
 
 void live_remove(struct live_execution *x)

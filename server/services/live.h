@@ -85,6 +85,7 @@ struct live_execution {
     struct cancel *cancel;       /* fired when it ends; interrupts provision and checkpoint */
 
     struct live_item *current;   /* [lock] whose turn it is */
+    uint64_t turn;               /* [lock] rises with every turn: names one beyond its item's life */
     struct live_queue queue;     /* [lock] */
     unsigned queued;             /* [lock] */
 
@@ -140,6 +141,9 @@ void live_item_done(struct live_item *item);
 /* Decides how an item that has its outcome ends: true: the execution is ending and not destroyed yet, the
  * item is parked and `settle` will be called; false: go on at once. */
 bool live_item_park(struct live_item *item);
+/* The running item's turn, for a deadline that must not hit its successor. */
+uint64_t live_turn(struct live_execution *x);
+bool live_is_turn(struct live_execution *x, uint64_t turn);
 /* Drops (as aborted) the queued items that came with a token lower than `token`. */
 void live_fence_out(struct live_execution *x, int64_t token);
 

@@ -1,0 +1,402 @@
+/* A command's turn: start, output, end, and what is recorded of it. */
+#include "api/json.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/services/commands_private.h"
+#include "server/services/ending.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* --- the end, on record -------------------------------------------------------------------------------- */
+
+static void set_text(char **slot, const char *text)
+{
+    free(*slot);
+    *slot = text == NULL || text[0] == '\0' ? NULL : strdup(text);
+}
+
+static void row_end(struct store_command *row, const char *reason, enum error_code code,
+                    const char *detail)
+{
+    bool exited = strcmp(reason, "exited") == 0 || strcmp(reason, "signaled") == 0;
+    row->state = exited ? STORE_COMMAND_EXITED : STORE_COMMAND_FAILED;
+    row->completed_at = clock_wall_ms();
+    set_text(&row->termination_reason, reason);
+    set_text(&row->termination_code, error_code_name(code));
+    set_text(&row->termination_detail, detail);
+}
+
+/* The exit record is the transcript's last; both are durable before the row says that it is over. */
+static int close_transcript(struct store_transcript *t, const struct store_command *row,
+                            struct error *err)
+{
+    _cleanup_json_ json_t *body = commands_encode(row);
+    _cleanup_free_ char *text = body == NULL ? NULL : api_json_text(body, 8 * 1024 * 1024);
+    if (text == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    if (store_transcript_append(t, STORE_RECORD_EXIT, text, strlen(text), err) != 0) {
+        return -1;
+    }
+    return store_transcript_sync(t, err);
+}
+
+static void notify(struct service *s, const struct store_command *row)
+{
+    char topic[LIVE_TOPIC_SIZE];
+    live_topic_command(topic, row->execution_row, row->command_id);
+    topics_notify(s->topics, topic);
+}
+
+void command_record_end(struct command *c, const char *reason, enum error_code code,
+                        const char *detail)
+{
+    struct service *s = c->item.execution->service;
+    struct error err = ERROR_INIT;
+    row_end(&c->row, reason, code, detail);
+    if (c->transcript != NULL && close_transcript(c->transcript, &c->row, &err) != 0) {
+        log_failure(LOG_LEVEL_ERROR, &err, "the end of a transcript could not be kept", "command",
+                    c->row.command_id, NULL);
+        error_clear(&err);
+    }
+    if (store_command_update(s->store, &c->row, &err) != 0) {
+        log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
+                    c->row.command_id, NULL);
+    }
+    notify(s, &c->row);
+}
+
+static const char *signal_name(int number, char out[16])
+{
+    const char *abbreviation = sigabbrev_np(number);
+    if (abbreviation != NULL) {
+        snprintf(out, 16, "SIG%s", abbreviation);
+    } else {
+        snprintf(out, 16, "SIGRTMIN+%d", number - SIGRTMIN);
+    }
+    return out;
+}
+
+static void take_result(struct command *c)
+{
+    const struct host_exec_result *r = &c->result;
+    char name[16];
+    c->row.exit_code = r->exit_code;
+    set_text(&c->row.signal, r->signal == 0 ? NULL : signal_name(r->signal, name));
+    c->row.usage_cpu_ms = r->cpu_ms;
+    c->row.usage_memory_peak_bytes = r->memory_peak_bytes;
+    c->row.usage_wall_ms = clock_mono_ms() - c->started_mono;
+}
+
+/* The program's own end, told by the host. */
+static void record_own_end(struct command *c)
+{
+    const struct host_exec_result *r = &c->result;
+    take_result(c);
+    if (!r->started) {
+        command_record_end(c, "not-started", ERROR_INVALID_REQUEST, r->detail);
+    } else if (r->signal != 0) {
+        command_record_end(c, "signaled", ERROR_NONE, r->detail);
+    } else {
+        command_record_end(c, "exited", ERROR_NONE, r->detail);
+    }
+}
+
+/* The reasons of an execution that its commands do not have. */
+static const char *command_reason(enum end_reason reason)
+{
+    if (reason == END_RECLAIMED || reason == END_PROVISION_FAILED) {
+        return end_reason_name(END_TERMINATED);
+    }
+    return end_reason_name(reason);
+}
+
+static enum error_code command_code(enum end_reason reason)
+{
+    enum error_code code = end_reason_code(reason);
+    return code == ERROR_NONE ? ERROR_RUNTIME : code;
+}
+
+static void record_execution_end(struct command *c, enum end_reason reason, const char *detail)
+{
+    if (c->row.started_at != 0) {
+        c->row.usage_wall_ms = clock_mono_ms() - c->started_mono;
+    }
+    if (c->result.memory_peak_bytes > 0) {
+        c->row.usage_memory_peak_bytes = c->result.memory_peak_bytes;
+        c->row.usage_cpu_ms = c->result.cpu_ms;
+    }
+    command_record_end(c, command_reason(reason), command_code(reason), detail);
+}
+
+/* --- completion, on a worker ----------------------------------------------------------------------------- */
+
+/* Whether the command itself is why its execution ends, so that its own end counts for nothing. */
+static bool own_limit(enum end_reason reason)
+{
+    return reason == END_TIMEOUT || reason == END_OUTPUT_LIMIT || reason == END_OOM;
+}
+
+/* A program that had ended before the blow keeps its own result. */
+static void record(struct command *c)
+{
+    struct live_execution *x = c->item.execution;
+    char detail[sizeof(x->ending_detail)];
+    live_lock(x->service->live);
+    enum end_reason reason = x->ending;
+    memcpy(detail, x->ending_detail, sizeof(detail));
+    live_unlock(x->service->live);
+    bool killed = c->result.lost || c->result.signal == SIGKILL;
+    if (reason != END_NONE && (own_limit(reason) || killed)) {
+        record_execution_end(c, reason, detail);
+    } else {
+        record_own_end(c);
+    }
+}
+
+static void settle(struct live_item *item)
+{
+    struct command *c = (struct command *)item;
+    record(c);
+    live_item_done(item);
+    command_free(c);
+}
+
+static void begin_oom(struct command *c)
+{
+    char detail[160];
+    snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes, peak %lld bytes",
+             (long long)c->item.execution->limits.memory_bytes,
+             (long long)c->result.memory_peak_bytes);
+    ending_begin(c->item.execution, END_OOM, detail);
+}
+
+static void complete(void *arg)
+{
+    struct command *c = arg;
+    struct live_execution *x = c->item.execution;
+    if (c->result.oom) {
+        begin_oom(c);
+    } else if (c->storage.code != ERROR_NONE) {
+        ending_begin(x, END_ABORTED, c->storage.detail);
+    } else if (c->result.lost) {
+        ending_begin(x, END_HOST_LOST, c->result.detail);
+    }
+    if (!live_item_park(&c->item)) {
+        settle(&c->item);
+    }
+}
+
+static void keep_usage(struct live_execution *x, const struct host_usage *usage)
+{
+    live_lock(x->service->live);
+    x->usage.cpu_ms = usage->cpu_ms >= 0 ? usage->cpu_ms : x->usage.cpu_ms;
+    if (usage->memory_peak_bytes > x->usage.memory_peak_bytes) {
+        x->usage.memory_peak_bytes = usage->memory_peak_bytes;
+    }
+    if (usage->pids_peak > x->usage.pids_peak) {
+        x->usage.pids_peak = usage->pids_peak;
+    }
+    if (usage->workspace_bytes >= 0) {
+        x->usage.workspace_bytes = usage->workspace_bytes;
+    }
+    live_unlock(x->service->live);
+}
+
+/* --- events, on the host's thread ----------------------------------------------------------------------- */
+
+static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
+{
+    struct command *c = ctx;
+    struct live_execution *x = c->item.execution;
+    *(stream == HOST_STDOUT ? &c->row.stdout_bytes : &c->row.stderr_bytes) += (int64_t)len;
+    int64_t room = x->limits.max_output_bytes - c->captured;
+    size_t keep = (int64_t)len <= room ? len : (size_t)room;
+    enum store_record_kind kind = stream == HOST_STDOUT ? STORE_RECORD_STDOUT : STORE_RECORD_STDERR;
+    if (keep > 0 && store_transcript_append(c->transcript, kind, data, keep, &c->storage) != 0) {
+        c->row.truncated = true;
+        ending_begin(x, END_ABORTED, c->storage.detail);
+        return false;
+    }
+    c->captured += (int64_t)keep;
+    if (keep < len) {
+        c->row.truncated = true;
+        char detail[96];
+        snprintf(detail, sizeof(detail), "more output than maxOutputBytes %lld",
+                 (long long)x->limits.max_output_bytes);
+        ending_begin(x, END_OUTPUT_LIMIT, detail);
+        return false;
+    }
+    notify(x->service, &c->row);
+    return true;
+}
+
+static void on_finished(void *ctx, const struct host_exec_result *result)
+{
+    struct command *c = ctx;
+    c->result = *result;
+    keep_usage(c->item.execution, &result->usage);
+    pool_submit_always(c->item.execution->service->pool, complete, c);
+}
+
+/* --- deadline -------------------------------------------------------------------------------------------- */
+
+struct deadline {
+    struct live_execution *execution; /* referenced */
+    uint64_t turn;
+    int64_t timeout_ms;
+};
+
+static void on_deadline(void *arg)
+{
+    struct deadline *d = arg;
+    if (live_is_turn(d->execution, d->turn)) {
+        char detail[96];
+        snprintf(detail, sizeof(detail), "the command ran longer than timeoutMs %lld",
+                 (long long)d->timeout_ms);
+        ending_begin(d->execution, END_TIMEOUT, detail);
+    }
+    live_unref(d->execution);
+    free(d);
+}
+
+/* The execution's own deadline has its own timer; this is the command's. A timer that outlives the command
+ * finds another turn and does nothing. */
+static int arm_deadline(struct command *c, struct error *err)
+{
+    struct live_execution *x = c->item.execution;
+    if (c->row.timeout_ms < 0) {
+        return 0;
+    }
+    struct deadline *d = malloc(sizeof(*d));
+    if (d == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    *d = (struct deadline){live_ref(x), live_turn(x), c->row.timeout_ms};
+    timers_add(x->service->timers, c->started_mono + c->row.timeout_ms, on_deadline, d);
+    return 0;
+}
+
+/* --- start, on a worker ------------------------------------------------------------------------------------ */
+
+static int record_start(struct command *c, struct error *err)
+{
+    struct service *s = c->item.execution->service;
+    struct store_transcript_name name = command_transcript_name(s, &c->row);
+    c->row.state = STORE_COMMAND_RUNNING;
+    c->row.started_at = clock_wall_ms();
+    c->started_mono = clock_mono_ms();
+    if (store_transcript_create(&name, &c->transcript, err) != 0 ||
+        store_transcript_append(c->transcript, STORE_RECORD_STARTED, NULL, 0, err) != 0) {
+        return -1;
+    }
+    if (store_command_update(s->store, &c->row, err) != 0) {
+        return -1;
+    }
+    notify(s, &c->row);
+    return 0;
+}
+
+static int hand_over(struct command *c, struct error *err)
+{
+    struct live_execution *x = c->item.execution;
+    struct host *host = x->host->host;
+    const struct host_exec_plan plan = {
+        .id = {x->tenant, x->execution_id, x->incarnation},
+        .handle = x->handle,
+        .argv = (const char *const *)c->argv,
+        .cwd = c->cwd,
+        .environment = (const char *const *)c->environment,
+        .has_stdin = c->has_stdin,
+        .stdin_data = c->stdin_data,
+        .stdin_len = c->stdin_len,
+        .limits = x->limits,
+    };
+    const struct host_exec_events events = {
+        .output = on_output,
+        .finished = on_finished,
+        .ctx = c,
+    };
+    return host->ops->exec(host, &plan, &events, err);
+}
+
+static void start(struct live_item *item)
+{
+    struct command *c = (struct command *)item;
+    struct error err = ERROR_INIT;
+    if (record_start(c, &err) != 0) {
+        /* Nothing ran: the execution lives on, the command says why it did not. */
+        log_failure(LOG_LEVEL_ERROR, &err, "a command could not be recorded", "command",
+                    c->row.command_id, NULL);
+        command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME, err.detail);
+        live_item_done(item);
+        command_free(c);
+        return;
+    }
+    if (arm_deadline(c, &err) != 0 || hand_over(c, &err) != 0) {
+        /* Whether something runs is not known, and a result is never made up. */
+        log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
+                    item->execution->execution_id, NULL);
+        c->result = (struct host_exec_result){.lost = true, .exit_code = -1, .cpu_ms = -1,
+                                              .memory_peak_bytes = -1};
+        snprintf(c->result.detail, sizeof(c->result.detail), "%.250s", err.detail);
+        complete(c);
+    }
+}
+
+static void drop(struct live_item *item, enum end_reason reason, const char *detail)
+{
+    struct command *c = (struct command *)item;
+    record_execution_end(c, reason, detail);
+    live_item_done(item);
+    command_free(c);
+}
+
+const struct live_item_ops command_ops = {.start = start, .settle = settle, .drop = drop};
+
+/* --- after a restart ----------------------------------------------------------------------------------------- */
+
+static int settle_transcript(struct service *s, struct store_command *row, bool *repaired,
+                             struct error *err)
+{
+    struct store_transcript_name name = command_transcript_name(s, row);
+    struct store_transcript_totals totals = {0};
+    struct store_transcript *t = NULL;
+    _cleanup_buf_ struct buf none;
+    buf_init(&none, 0);
+    if (store_transcript_reopen(&name, &t, repaired, err) != 0) {
+        if (err->code != ERROR_NOT_FOUND) {
+            return -1;
+        }
+        error_clear(err);
+        return 0; /* it stopped before the file was made */
+    }
+    int result = store_transcript_read_output(&name, &none, &none, &totals, err);
+    if (result == 0) {
+        row->stdout_bytes = totals.stdout_bytes;
+        row->stderr_bytes = totals.stderr_bytes;
+        result = totals.ended ? 0 : close_transcript(t, row, err);
+    }
+    store_transcript_close(t);
+    return result;
+}
+
+int commands_settle_after_restart(struct service *s, struct live_execution *x,
+                                  struct store_command *row, bool *repaired, struct error *err)
+{
+    bool ran = row->state == STORE_COMMAND_RUNNING;
+    enum end_reason reason = ran ? END_HOST_LOST : END_ABORTED;
+    const char *detail = ran ? "the service stopped while the command was running"
+                             : "the service stopped before the command began";
+    enum end_reason recorded = x == NULL ? END_NONE : end_reason_from_name(x->record.termination_reason);
+    if (recorded != END_NONE) {
+        reason = recorded;
+        detail = x->record.termination_detail == NULL ? "" : x->record.termination_detail;
+    }
+    row_end(row, command_reason(reason), command_code(reason), detail);
+    if (ran && settle_transcript(s, row, repaired, err) != 0) {
+        return -1;
+    }
+    return store_command_update(s->store, row, err);
+}
