@@ -1,7 +1,7 @@
-/* Which environment names look like they carry a secret. The rule of provision, exec, image check and
- * restore alike: uppercase the name, drop what is neither letter nor digit, and it must not contain
- * TOKEN, SECRET, PASSWORD, PASSWD, APIKEY, KEYAPI, ACCESSKEY, PRIVATEKEY or CREDENTIAL. Pure; any
- * thread. */
+/* Which environment names look like they carry a secret. The rule of provision, exec, image check
+ * and restore alike: uppercase the name, drop what is neither letter nor digit, and it must not
+ * contain TOKEN, SECRET, PASSWORD, PASSWD, APIKEY, KEYAPI, ACCESSKEY, PRIVATEKEY or CREDENTIAL.
+ * Pure; any thread. */
 #ifndef EXECHOST_BASE_SECRET_H
 #define EXECHOST_BASE_SECRET_H
 

@@ -1,9 +1,10 @@
-/* Client of the Engine API over a unix socket, by libcurl; starts no process. Connections are kept and
- * shared; any thread may call; every call blocks up to its timeout, or until `cancel` fires.
+/* Client of the Engine API over a unix socket, by libcurl; starts no process. Connections are kept
+ * and shared; any thread may call; every call blocks up to its timeout, or until `cancel` fires.
  *
- * Errors: ERROR_HOST_UNAVAILABLE when the engine can't be reached, is not Docker or too old;
- * ERROR_TIMEOUT when it does not answer in time; ERROR_RUNTIME when what it answers is no HTTP or no
- * JSON. An HTTP error status is not an error here: the caller looks at `status`. */
+ * Errors: ERROR_HOST_UNAVAILABLE when the engine can't be reached, is not Docker or too old, or the
+ * connection is lost; ERROR_TIMEOUT when it does not answer in time; ERROR_RUNTIME when what it
+ * answers is no HTTP or no JSON, and with the detail "interrupted" when `cancel` fired. An HTTP
+ * error status is not an error here: the caller looks at `status`. */
 #ifndef EXECHOST_HOST_DOCKER_ENGINE_H
 #define EXECHOST_HOST_DOCKER_ENGINE_H
 
@@ -12,6 +13,7 @@
 #include "base/error.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,19 +27,22 @@ void engine_free(struct engine *e);
 struct engine_version {
     char engine[64]; /* "20.10.24" */
     char api[16];    /* "1.41", the negotiated one */
-    char arch[32];
+    char arch[32];   /* as images name it: "amd64" */
     int64_t cpus;
+    bool limits; /* the machine can enforce memory without swap, cpu quota and pids */
 };
 int engine_negotiate(struct engine *e, struct engine_version *out, struct error *err) WARN_UNUSED;
 
 struct engine_request {
+    const char *verb; /* what it is for, in messages and as fault point "engine.<verb>"; or NULL */
     const char *method;
-    const char *path;        /* without version prefix, query included, already encoded */
-    const json_t *body;      /* borrowed, or NULL */
-    const void *raw;         /* a body that is no JSON (tar), or NULL */
+    const char *path;   /* without version prefix, query included, already encoded */
+    const json_t *body; /* borrowed, or NULL */
+    const void *raw;    /* a body that is no JSON (tar), or NULL */
+    const int *raw_fd;  /* or a file that holds it, read from its offset; borrowed, or NULL */
     size_t raw_len;
-    int64_t timeout_ms;      /* 0: the engine's default of 60 s */
-    struct cancel *cancel;   /* borrowed, may be NULL */
+    int64_t timeout_ms;    /* 0: the engine's default of 60 s */
+    struct cancel *cancel; /* borrowed, may be NULL */
 };
 
 struct engine_answer {
@@ -59,30 +64,37 @@ int engine_escape(struct buf *out, const char *text) WARN_UNUSED;
 struct engine_download;
 int engine_download_open(struct engine *e, const struct engine_request *request,
                          struct engine_download **out, long *status, struct error *err) WARN_UNUSED;
-/* Has the shape of workspace_tar_read_fn (ctx is the download). For an error status: the body too. */
+/* Has the shape of workspace_tar_read_fn (ctx is the download). For an error status: the body too.
+ */
 ssize_t engine_download_read(void *download, const void **data, struct error *err);
 void engine_download_free(struct engine_download *d);
 
-/* --- a connection taken over (exec start) ------------------------------------------------------ */
+/* --- a connection taken over (exec start) ------------------------------------------------------
+ */
 
-/* Sends the request, reads the response head and hands out the connected nonblocking socket. A status
- * other than 101 or 200 is an ERROR_RUNTIME with the engine's words. `early` gets bytes that came
- * behind the head. */
+/* Sends the request, reads the response head and hands out the connected nonblocking socket. A
+ * status other than 101 or 200 is an ERROR_RUNTIME with the engine's words. `early` gets bytes that
+ * came behind the head. */
 int engine_hijack(struct engine *e, const struct engine_request *request, int *fd,
                   struct buf *early, struct error *err) WARN_UNUSED;
 
-/* --- the loop: one thread that drives every stream by one curl multi handle ---------------------- */
+/* --- the loop: one thread that drives every stream by one curl multi handle ----------------------
+ */
 
 struct engine_loop;
 int engine_loop_new(struct engine *e, struct engine_loop **out, struct error *err) WARN_UNUSED;
-void engine_loop_free(struct engine_loop *loop); /* joins the thread; streams still open are dropped */
+void engine_loop_free(
+    struct engine_loop *loop); /* joins the thread; streams still open are dropped */
 
 /* Socket streams. Callbacks run on the loop thread. */
 struct engine_stream;
 struct engine_stream_events {
-    /* poll(2) events that are ready; returns the events wanted next, 0 to be taken out of the loop:
-     * then nothing of `ctx` is touched any more and the descriptor is the callback's to close. */
+    /* poll(2) events that are ready (POLLHUP and POLLERR unasked); returns the events wanted next,
+     * 0 to be taken out of the loop: then nothing of `ctx` is touched any more and the descriptor
+     * is the callback's to close. May run before engine_loop_add has returned. */
     short (*ready)(void *ctx, int fd, short revents);
+    /* Called instead, once, when the loop is freed with the stream still in it. May be NULL. */
+    void (*dropped)(void *ctx, int fd);
     void *ctx;
 };
 /* Any thread. `fd` stays the caller's to close from within `ready`. */

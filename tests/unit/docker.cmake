@@ -1,0 +1,3 @@
+exechost_unit_test(test_docker_head USES docker)
+exechost_unit_test(test_docker_lines USES docker)
+exechost_unit_test(test_docker_engine USES docker)
