@@ -52,7 +52,7 @@ void api_drop_nulls(json_t *object);
 
 /* A string, or null for NULL; an integer, or null for -1; an RFC 3339 time, or null for -1. Returns
  * owned; NULL only when memory is out, which the encoders pass on. */
-json_t *api_string_or_null(const char *text);
+json_t *api_string_or_null(const char *text); /* bytes that are no UTF-8 become '?' */
 json_t *api_count_or_null(int64_t value);
 json_t *api_time_or_null(int64_t wall_ms);
 

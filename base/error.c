@@ -24,13 +24,15 @@ static const char *const PHASE_NAMES[] = {
     [PHASE_LOAD] = "load",         [PHASE_UPLOAD] = "upload", [PHASE_CLEANUP] = "cleanup",
 };
 
-/* Copies what fits into `size` bytes with the NUL, whole code points only. */
+/* Copies what fits into `size` bytes with the NUL, whole code points only. Messages may quote bytes
+ * of files and engines, but a detail goes over the wire, so it is always UTF-8. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t len = utf8_cut(text, strlen(text), size - 1);
 
     memmove(out, text, len);
     out[len] = '\0';
+    utf8_repair(out, len);
 }
 
 /* The text is composed elsewhere first: arguments may point into the error that is being replaced.

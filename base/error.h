@@ -82,7 +82,7 @@ struct error {
         .code = ERROR_NONE                                                                         \
     }
 
-/* Sets code and detail (cut at the buffer, on a UTF-8 boundary) and resets all the rest; arguments may
+/* Sets code and detail (cut at the buffer, always valid UTF-8) and resets all the rest; arguments may
  * point into `err`; returns -1 for `return error_set(…)`. */
 int error_set(struct error *err, enum error_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 

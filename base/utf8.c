@@ -75,3 +75,13 @@ size_t utf8_cut(const char *data, size_t len, size_t max)
     }
     return max;
 }
+
+void utf8_repair(char *data, size_t len)
+{
+    size_t at = utf8_valid_prefix(data, len);
+
+    while (at < len) {
+        data[at++] = '?';
+        at += utf8_valid_prefix(data + at, len - at);
+    }
+}

@@ -15,4 +15,7 @@ bool utf8_is_valid(const char *data, size_t len);
  * that are no UTF-8 anyway are cut at `max`. */
 size_t utf8_cut(const char *data, size_t len, size_t max);
 
+/* Replaces every byte that is no part of valid UTF-8 by '?'. */
+void utf8_repair(char *data, size_t len);
+
 #endif
