@@ -184,16 +184,26 @@ int timers_new(struct timers **out, struct error *err)
     return 0;
 }
 
+void timers_stop(struct timers *t)
+{
+    bool first;
+
+    pthread_mutex_lock(&t->mutex);
+    first = !t->stopping;
+    t->stopping = true;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
+    if (first) {
+        pthread_join(t->thread, NULL);
+    }
+}
+
 void timers_free(struct timers *t)
 {
     if (t == NULL) {
         return;
     }
-    pthread_mutex_lock(&t->mutex);
-    t->stopping = true;
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->mutex);
-    pthread_join(t->thread, NULL);
+    timers_stop(t);
     timers_destroy(t);
 }
 

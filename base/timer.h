@@ -13,7 +13,9 @@ struct timers;
 typedef void (*timer_fn)(void *arg);
 
 int timers_new(struct timers **out, struct error *err) WARN_UNUSED;
-/* Stops the thread; what is still pending is dropped. NULL is fine. */
+/* Stops the thread; what is pending is dropped, and so is whatever is added from now on. */
+void timers_stop(struct timers *t);
+/* Stops if need be, frees. NULL is fine. */
 void timers_free(struct timers *t);
 
 /* Runs fn(arg) once when clock_mono_ms() reaches `at_mono_ms`. Returns an id (> 0) for timers_cancel. */

@@ -102,6 +102,8 @@ struct host_observer {
     void (*gone)(void *ctx, const struct host_identity *id, const char *detail);
     /* The kernel killed something of it for memory. */
     void (*oom)(void *ctx, const struct host_identity *id);
+    /* The host can be reached (again), or can't any more: what it holds is to be compared anew. */
+    void (*up)(void *ctx, bool up);
     void *ctx;
 };
 
@@ -172,6 +174,10 @@ struct host_ops {
     int (*image_import)(struct host *h, const char *name, const char *file, struct host_image *out,
                         struct error *err);
 
+    /* The service stops: every running command's `finished` comes now (lost), then no event comes any
+     * more. Operations under way go on. */
+    void (*stop)(struct host *h);
+    /* After stop, when no operation is under way. */
     void (*free)(struct host *h);
 };
 

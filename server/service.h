@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 struct live;
+struct checkpoints;
 
 enum { SERVICE_HOSTS_MAX = 4 };
 
@@ -38,6 +39,7 @@ struct service {
     struct timers *timers;
     struct topics *topics;
     struct live *live;
+    struct checkpoints *checkpoints;
     struct service_host hosts[SERVICE_HOSTS_MAX];
     unsigned host_count;
     struct http_server *http;

@@ -44,18 +44,21 @@ struct http_config {
     unsigned threads;      /* event threads */
     unsigned connections_max;
     unsigned head_timeout_s;
-    const char *const *cors_origins; /* NULL-ended */
-    bool loopback_rules;   /* no tokens: Host must be a loopback name, foreign Origin refused on mutations */
+    const char *const *cors_origins; /* NULL-ended, or NULL */
+    bool loopback_rules;   /* no tokens: listens on loopback or unix only; over TCP Host must be a loopback
+                            * name and a mutation's Origin a loopback one or in cors_origins */
+    struct topics *topics; /* that http_wait names; borrowed, outlives the server */
 };
 
+/* Copies `config`; borrows routes, service, pool and timers, which must outlive the server. */
 int http_server_new(const struct http_config *config, const struct http_route *routes, size_t count,
                     void *service, struct pool *pool, struct timers *timers,
                     struct http_server **out, struct error *err) WARN_UNUSED;
 /* "http://127.0.0.1:8470" or "unix:/path"; borrowed. */
 const char *http_server_address(const struct http_server *s);
-/* Stops accepting, answers what waits with 503, waits for handlers, frees. */
+/* Answers what waits and what comes now with 503 OVERLOADED, waits for handlers, stops accepting, frees.
+ * NULL is fine. */
 void http_server_free(struct http_server *s);
-/* From now on POST, PUT and PATCH that start work are for the handlers to refuse; only tells readyz. */
 
 /* --- request ---------------------------------------------------------------------------------- */
 
@@ -82,6 +85,7 @@ void *http_state(const struct http_exchange *x);
 /* --- the answer: each ends the handler's turn ---------------------------------------------------- */
 
 void http_reply_json(struct http_exchange *x, unsigned status, json_t *body); /* takes body */
+/* `copy` false: `data` stays as long as the process. `type` is copied. */
 void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type, const void *data,
                       size_t len, bool copy);
 void http_reply_empty(struct http_exchange *x, unsigned status);

@@ -130,6 +130,8 @@ static void record_execution_end(struct command *c, enum end_reason reason, cons
     command_record_end(c, command_reason(reason), command_code(reason), detail);
 }
 
+static void disarm_deadline(struct live_execution *x);
+
 /* --- completion, on a worker ----------------------------------------------------------------------------- */
 
 /* Whether the command itself is why its execution ends, so that its own end counts for nothing. */
@@ -176,6 +178,7 @@ static void complete(void *arg)
 {
     struct command *c = arg;
     struct live_execution *x = c->item.execution;
+    disarm_deadline(x);
     if (c->result.oom) {
         begin_oom(c);
     } else if (c->storage.code != ERROR_NONE) {
@@ -242,40 +245,50 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
 
 /* --- deadline -------------------------------------------------------------------------------------------- */
 
-struct deadline {
-    struct live_execution *execution; /* referenced */
-    uint64_t turn;
-    int64_t timeout_ms;
-};
-
 static void on_deadline(void *arg)
 {
-    struct deadline *d = arg;
-    if (live_is_turn(d->execution, d->turn)) {
-        char detail[96];
-        snprintf(detail, sizeof(detail), "the command ran longer than timeoutMs %lld",
-                 (long long)d->timeout_ms);
-        ending_begin(d->execution, END_TIMEOUT, detail);
+    struct live_execution *x = arg;
+    char detail[96];
+    live_lock(x->service->live);
+    /* A timer that outlived its command finds none, or a later one's time. */
+    bool due = x->deadline_at != 0 && x->deadline_at <= clock_mono_ms();
+    snprintf(detail, sizeof(detail), "the command ran longer than timeoutMs %lld",
+             (long long)x->deadline_ms);
+    live_unlock(x->service->live);
+    if (due) {
+        ending_begin(x, END_TIMEOUT, detail);
     }
-    live_unref(d->execution);
-    free(d);
+    live_unref(x);
 }
 
-/* The execution's own deadline has its own timer; this is the command's. A timer that outlives the command
- * finds another turn and does nothing. */
-static int arm_deadline(struct command *c, struct error *err)
+/* The execution's own deadline has its own timer; this is the command's. */
+static void arm_deadline(struct command *c)
 {
     struct live_execution *x = c->item.execution;
     if (c->row.timeout_ms < 0) {
-        return 0;
+        return;
     }
-    struct deadline *d = malloc(sizeof(*d));
-    if (d == NULL) {
-        return error_set(err, ERROR_INTERNAL, "out of memory");
+    int64_t at = c->started_mono + c->row.timeout_ms;
+    live_lock(x->service->live);
+    x->deadline_at = at;
+    x->deadline_ms = c->row.timeout_ms;
+    live_unlock(x->service->live);
+    uint64_t timer = timers_add(x->service->timers, at, on_deadline, live_ref(x));
+    live_lock(x->service->live);
+    x->deadline_timer = timer;
+    live_unlock(x->service->live);
+}
+
+static void disarm_deadline(struct live_execution *x)
+{
+    live_lock(x->service->live);
+    uint64_t timer = x->deadline_timer;
+    x->deadline_timer = 0;
+    x->deadline_at = 0;
+    live_unlock(x->service->live);
+    if (timer != 0 && timers_cancel(x->service->timers, timer)) {
+        live_unref(x);
     }
-    *d = (struct deadline){live_ref(x), live_turn(x), c->row.timeout_ms};
-    timers_add(x->service->timers, c->started_mono + c->row.timeout_ms, on_deadline, d);
-    return 0;
 }
 
 /* --- start, on a worker ------------------------------------------------------------------------------------ */
@@ -334,7 +347,8 @@ static void start(struct live_item *item)
         command_free(c);
         return;
     }
-    if (arm_deadline(c, &err) != 0 || hand_over(c, &err) != 0) {
+    arm_deadline(c);
+    if (hand_over(c, &err) != 0) {
         /* Whether something runs is not known, and a result is never made up. */
         log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
                     item->execution->execution_id, NULL);

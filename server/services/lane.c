@@ -46,7 +46,6 @@ int live_push(struct live_execution *x, struct live_item *item, struct error *er
         x->refs++;
         if (first) {
             x->current = item;
-            x->turn++;
         } else {
             TAILQ_INSERT_TAIL(&x->queue, item, entry);
             x->queued++;
@@ -78,7 +77,6 @@ static struct live_item *take_next(struct live_execution *x)
         x->queued--;
     }
     x->current = next;
-    x->turn++;
     return next;
 }
 
@@ -111,19 +109,6 @@ bool live_item_park(struct live_item *item)
     item->parked = park;
     live_unlock(x->service->live);
     return park;
-}
-
-uint64_t live_turn(struct live_execution *x)
-{
-    live_lock(x->service->live);
-    uint64_t turn = x->turn;
-    live_unlock(x->service->live);
-    return turn;
-}
-
-bool live_is_turn(struct live_execution *x, uint64_t turn)
-{
-    return live_turn(x) == turn;
 }
 
 void live_fence_out(struct live_execution *x, int64_t token)

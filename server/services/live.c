@@ -231,6 +231,7 @@ void live_count(struct live *l, struct live_totals *out)
         out->nano_cpus += x->limits.nano_cpus;
         out->memory_bytes += x->limits.memory_bytes;
         out->disk_bytes += x->limits.disk_bytes;
+        out->turns += x->current != NULL;
         if (x->current != NULL && x->current->is_command) {
             out->commands_running++;
         }

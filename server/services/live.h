@@ -85,7 +85,9 @@ struct live_execution {
     struct cancel *cancel;       /* fired when it ends; interrupts provision and checkpoint */
 
     struct live_item *current;   /* [lock] whose turn it is */
-    uint64_t turn;               /* [lock] rises with every turn: names one beyond its item's life */
+    int64_t deadline_at;         /* [lock] of the running command, monotonic ms; 0: none */
+    int64_t deadline_ms;         /* [lock] its timeoutMs */
+    uint64_t deadline_timer;     /* [lock] */
     struct live_queue queue;     /* [lock] */
     unsigned queued;             /* [lock] */
 
@@ -126,6 +128,7 @@ void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x)
 
 struct live_totals {
     int64_t executions, commands_running, commands_queued;
+    int64_t turns; /* items of any kind whose turn it is */
     int64_t nano_cpus, memory_bytes, disk_bytes;
 };
 void live_count(struct live *l, struct live_totals *out);
@@ -141,9 +144,6 @@ void live_item_done(struct live_item *item);
 /* Decides how an item that has its outcome ends: true: the execution is ending and not destroyed yet, the
  * item is parked and `settle` will be called; false: go on at once. */
 bool live_item_park(struct live_item *item);
-/* The running item's turn, for a deadline that must not hit its successor. */
-uint64_t live_turn(struct live_execution *x);
-bool live_is_turn(struct live_execution *x, uint64_t turn);
 /* Drops (as aborted) the queued items that came with a token lower than `token`. */
 void live_fence_out(struct live_execution *x, int64_t token);
 

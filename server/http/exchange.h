@@ -1,0 +1,193 @@
+/* Inside of the HTTP adapter: the exchange, the server, and what their files call of each other. No file
+ * outside server/http includes this.
+ *
+ * Threads: an exchange belongs to one thread at a time, its event thread or, in EXCHANGE_JOB, a worker;
+ * the hand-over is under `lock`. While armed or waiting, wakers (topics, timers, heartbeat, stop) touch it
+ * under `lock` too, and hold a reference. The connection's own reference ends when libmicrohttpd says that
+ * the request is completed, which it never does while the connection is suspended.
+ * Lock order: server lock, exchange lock; libmicrohttpd's and the pool's are below both. */
+#ifndef EXECHOST_SERVER_HTTP_EXCHANGE_H
+#define EXECHOST_SERVER_HTTP_EXCHANGE_H
+
+#include "server/http/http.h"
+#include "server/http/linger.h"
+#include "server/http/router.h"
+#include "server/http/uri.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+enum exchange_phase {
+    EXCHANGE_HEAD,     /* the head is being read or checked */
+    EXCHANGE_BODY,     /* the body is being read */
+    EXCHANGE_JOB,      /* suspended; the handler is on a worker */
+    EXCHANGE_ARMING,   /* subscribing to what it will wait for */
+    EXCHANGE_WAITING,  /* suspended; waits for its topic or deadline */
+    EXCHANGE_RESUMED,  /* resumed; the event thread goes on with what `wake` or the reply says */
+    EXCHANGE_ANSWERED, /* the reply is libmicrohttpd's now */
+};
+
+enum exchange_wake { WAKE_NONE, WAKE_TOPIC, WAKE_TIMEOUT, WAKE_PEER_GONE, WAKE_STOPPING };
+
+enum { REPLY_HEADERS_MAX = 6, REQUEST_ID_MAX = 128, TRACE_ID_LEN = 32 };
+
+struct reply {
+    unsigned status; /* 0: none yet */
+    void *data;
+    size_t len;
+    bool data_is_static;
+    bool close;
+    char type[48];
+    struct {
+        char *name;
+        char *value;
+    } headers[REPLY_HEADERS_MAX];
+    unsigned header_count;
+};
+
+struct wait_entry;
+
+/* What http_wait asked for; carried out once the handler has returned. */
+struct wait_request {
+    bool asked;
+    char topic[sizeof(((struct topic_waiter *)NULL)->name)];
+    int64_t deadline_mono_ms;
+    bool (*ready)(struct http_exchange *x);
+    http_handler again;
+};
+
+struct http_exchange {
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    int fd; /* of the connection; borrowed */
+    atomic_uint refs;
+
+    pthread_mutex_t lock;
+    enum exchange_phase phase; /* [lock] */
+    enum exchange_wake wake;   /* [lock] the first reason to go on */
+
+    struct uri uri;
+    char method[16];
+    char request_id[REQUEST_ID_MAX + 1];
+    char trace_id[TRACE_ID_LEN + 1]; /* "" when the caller sent none */
+    const char *cors_origin;         /* the configured one it comes from, or NULL */
+    struct router_match match;
+    bool body_announced;
+    struct buf body;
+    int linger_fd; /* kept open a little so that a refusal survives its unread body; -1: none */
+
+    struct reply reply;
+    unsigned status_sent;
+    int64_t started_us;
+
+    struct wait_request wait;
+    struct wait_entry *waiting; /* while subscribed */
+    bool timed_out;
+    TAILQ_ENTRY(http_exchange) entry; /* [server lock] in server->waiting */
+
+    bool working; /* counted in server->working */
+    void *state;
+    void (*state_done)(void *);
+};
+
+TAILQ_HEAD(exchange_list, http_exchange);
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    const struct http_route *routes;
+    size_t route_count;
+    void *service;
+    struct pool *pool;
+    struct timers *timers;
+    struct topics *topics;
+    char **cors_origins; /* owned, NULL-ended */
+    bool loopback_rules; /* asked for, and not on a unix socket */
+    char *address;
+    char *unix_path; /* to be unlinked at the end, or NULL */
+    struct lingerers *linger;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct exchange_list waiting; /* [lock] */
+    unsigned exchanges;           /* [lock] objects that exist */
+    unsigned working;             /* [lock] requests that handlers have not answered yet */
+    bool stopping;                /* [lock] */
+    uint64_t heartbeat;           /* [lock] its timer; 0 while it runs and once it has stopped */
+    bool heartbeat_running;       /* [lock] */
+};
+
+/* --- exchange.c: life and the request's side ------------------------------------------------------ */
+
+/* For libmicrohttpd's callback at the request line. NULL when memory is out. */
+struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c, const char *target);
+void exchange_ref(struct http_exchange *x);
+void exchange_unref(struct http_exchange *x);
+/* Counts it among those a stopping server waits for, until it is answered; false when the server stops. */
+bool exchange_begin_work(struct http_exchange *x);
+void exchange_end_work(struct http_exchange *x);
+/* The request is over (answered, or its connection broke): logs it and ends the connection's reference. */
+void exchange_completed(struct http_exchange *x);
+void exchange_set_phase(struct http_exchange *x, enum exchange_phase phase);
+/* Under the exchange's lock, the connection suspended: lets its event thread go on. */
+void exchange_resume_locked(struct http_exchange *x);
+bool server_is_stopping(struct http_server *s);
+
+/* --- head.c: the checks before a body is read ------------------------------------------------------ */
+
+/* Fills method, ids, route. -1: `err` is the answer (and x->reply.close says whether to close). A CORS
+ * preflight is answered here: 0 with x->reply set. */
+int head_check(struct http_exchange *x, const char *method, struct error *err) WARN_UNUSED;
+
+/* --- reply.c: the one place that sends ---------------------------------------------------------------- */
+
+/* Queues x->reply on the event thread. */
+enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
+/* Writes the stored reply straight to the connection, which libmicrohttpd then must close: the only way to
+ * answer in the middle of an upload. */
+void reply_send_raw(struct http_exchange *x);
+void reply_reset(struct reply *r);
+
+/* --- wait.c ------------------------------------------------------------------------------------------- */
+
+/* Carries x->wait out. True: the connection is suspended or, on a worker, was resumed: hands off. False
+ * (event thread only): go on at once. */
+bool wait_begin(struct http_exchange *x, bool on_event_thread);
+/* On the event thread after a wake: ends all subscriptions. */
+void wait_end(struct http_exchange *x);
+/* Starts the heartbeat that finds dead peers. */
+void wait_heartbeat_start(struct http_server *s);
+/* With server->stopping set: stops the heartbeat and wakes everything that waits. */
+void wait_stop(struct http_server *s);
+/* One look at every waiting peer, which is what the heartbeat does; ends the exchanges of those gone. */
+void wait_probe_peers(struct http_server *s);
+
+/* --- listen.c ----------------------------------------------------------------------------------------- */
+
+/* A listening socket for "HOST:PORT" or "unix:PATH". `loopback_only`: ERROR_INVALID_REQUEST (field "listen")
+ * for any other TCP address. Returns owned: the descriptor, the address to print, for unix the path. */
+struct listener {
+    int fd;
+    char *address;
+    char *unix_path;
+};
+int listener_open(const char *listen, bool loopback_only, struct listener *out, struct error *err) WARN_UNUSED;
+void listener_done(struct listener *l);
+
+/* --- trace.c ------------------------------------------------------------------------------------------ */
+
+/* The caller's id if it is sane, else a new one. */
+void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
+/* The trace id of a W3C traceparent, "" when there is none or it is malformed. */
+void trace_parent(const char *header, char out[TRACE_ID_LEN + 1]);
+void trace_log(const struct http_exchange *x);
+
+/* --- origin.c ----------------------------------------------------------------------------------------- */
+
+/* "localhost", 127.0.0.0/8 or [::1], each with or without a port. */
+bool origin_host_is_loopback(const char *host);
+/* http:// or https:// and a loopback host. */
+bool origin_is_loopback(const char *origin);
+
+#endif

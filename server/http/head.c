@@ -1,0 +1,191 @@
+#include "server/http/exchange.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct framing {
+    unsigned hosts;
+    unsigned lengths;
+    unsigned encodings;
+    const char *encoding;
+    const char *length;
+};
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct framing *f = cls;
+
+    (void)kind;
+    if (strcasecmp(name, "Host") == 0) {
+        f->hosts++;
+    } else if (strcasecmp(name, "Content-Length") == 0) {
+        f->lengths++;
+        f->length = value;
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        f->encodings++;
+        f->encoding = value;
+    }
+    return MHD_YES;
+}
+
+/* RFC 9112 §6.3: two readings of where a message ends are an attack, not a mistake. libmicrohttpd takes
+ * the first of each header and would go on. */
+static int check_framing(struct http_exchange *x, struct framing *f, struct error *err)
+{
+    const char *fault = NULL;
+
+    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, count_header, f);
+    if (f->hosts > 1) {
+        fault = "the request has more than one Host";
+    } else if (f->lengths > 1) {
+        fault = "the request has more than one Content-Length";
+    } else if (f->lengths > 0 && f->encodings > 0) {
+        fault = "the request has both Content-Length and Transfer-Encoding";
+    } else if (f->encodings > 1 || (f->encodings == 1 && (f->encoding == NULL ||
+                                                          strcasecmp(f->encoding, "chunked") != 0))) {
+        fault = "the only Transfer-Encoding understood is chunked";
+    }
+    if (fault != NULL) {
+        x->reply.close = true;
+        return error_set(err, ERROR_INVALID_REQUEST, "%s", fault);
+    }
+    return 0;
+}
+
+static bool is_mutation(const char *method)
+{
+    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
+}
+
+static const char *configured_origin(const struct http_server *s, const char *origin)
+{
+    for (size_t i = 0; origin != NULL && s->cors_origins[i] != NULL; i++) {
+        if (strcasecmp(s->cors_origins[i], origin) == 0) {
+            return s->cors_origins[i];
+        }
+    }
+    return NULL;
+}
+
+/* A page that a browser loaded from elsewhere can reach loopback, by its name or through DNS rebinding. */
+static int check_origin(struct http_exchange *x, struct error *err)
+{
+    const char *host = http_header(x, "Host");
+    const char *origin = http_header(x, "Origin");
+
+    x->cors_origin = configured_origin(x->server, origin);
+    if (!x->server->loopback_rules) {
+        return 0;
+    }
+    if (host == NULL || !origin_host_is_loopback(host)) {
+        return error_set(err, ERROR_FORBIDDEN, "without tokens configured, Host must be a loopback name");
+    }
+    if (is_mutation(x->method) && origin != NULL && x->cors_origin == NULL && !origin_is_loopback(origin)) {
+        return error_set(err, ERROR_FORBIDDEN, "the Origin is neither loopback nor in corsOrigins");
+    }
+    return 0;
+}
+
+/* Answers a CORS preflight; false when the request is none. */
+static bool answer_preflight(struct http_exchange *x)
+{
+    if (strcmp(x->method, "OPTIONS") != 0 || x->cors_origin == NULL ||
+        http_header(x, "Access-Control-Request-Method") == NULL) {
+        return false;
+    }
+    http_add_header(x, "Access-Control-Allow-Methods", x->match.allow);
+    http_add_header(x, "Access-Control-Allow-Headers",
+                    "Authorization, Content-Type, Fencing-Token, Idempotency-Key, X-Request-Id, traceparent");
+    http_add_header(x, "Access-Control-Max-Age", "600");
+    http_reply_empty(x, MHD_HTTP_NO_CONTENT);
+    return true;
+}
+
+static int find_route(struct http_exchange *x, struct error *err)
+{
+    struct http_server *s = x->server;
+
+    router_find(s->routes, s->route_count, &x->uri, x->method, &x->match);
+    if (x->match.route != NULL) {
+        return router_check_query(x->match.route, &x->uri, err);
+    }
+    if (x->match.allow[0] == '\0') {
+        return error_set(err, ERROR_ROUTE_NOT_FOUND, "there is nothing at this path");
+    }
+    if (answer_preflight(x)) {
+        return 0;
+    }
+    http_add_header(x, "Allow", x->match.allow);
+    return error_set(err, ERROR_METHOD_NOT_ALLOWED, "this path does not take %s", x->method);
+}
+
+/* "application/json", with no parameter but charset=utf-8. */
+static bool is_json_type(const char *type)
+{
+    static const char json[] = "application/json";
+    const char *rest;
+
+    if (strncasecmp(type, json, sizeof(json) - 1) != 0) {
+        return false;
+    }
+    rest = type + sizeof(json) - 1;
+    rest += strspn(rest, " \t");
+    if (*rest == '\0') {
+        return true;
+    }
+    if (*rest != ';') {
+        return false;
+    }
+    rest++;
+    rest += strspn(rest, " \t");
+    return strcasecmp(rest, "charset=utf-8") == 0 || strcasecmp(rest, "charset=\"utf-8\"") == 0;
+}
+
+/* libmicrohttpd has checked that the length is a number of 64 bits. */
+static int check_body(struct http_exchange *x, const struct framing *f, struct error *err)
+{
+    const struct http_route *route = x->match.route;
+    unsigned long long length = f->lengths > 0 && f->length != NULL ? strtoull(f->length, NULL, 10) : 0;
+    const char *type;
+
+    x->body_announced = length > 0 || f->encodings > 0;
+    if (route->body_max == 0 && length > 0) {
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "this call takes no body");
+    }
+    if (length > route->body_max) {
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes", route->body_max);
+    }
+    type = http_header(x, "Content-Type");
+    if (x->body_announced && route->body_max > 0 && (type == NULL || !is_json_type(type))) {
+        return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE, "a body must be of Content-Type application/json");
+    }
+    buf_init(&x->body, route->body_max);
+    if (length > 0 && buf_reserve(&x->body, (size_t)length) == NULL) {
+        return error_set(err, ERROR_OVERLOADED, "no memory for the body");
+    }
+    return 0;
+}
+
+int head_check(struct http_exchange *x, const char *method, struct error *err)
+{
+    struct framing framing = {0};
+
+    snprintf(x->method, sizeof(x->method), "%s", method);
+    trace_request_id(http_header(x, "X-Request-Id"), x->request_id);
+    trace_parent(http_header(x, "traceparent"), x->trace_id);
+    if (check_framing(x, &framing, err) != 0) {
+        return -1;
+    }
+    x->body_announced = framing.encodings > 0 || (framing.length != NULL && strcmp(framing.length, "0") != 0);
+    if (server_is_stopping(x->server)) {
+        x->reply.close = true;
+        return error_set(err, ERROR_OVERLOADED, "the service is stopping");
+    }
+    if (check_origin(x, err) != 0 || find_route(x, err) != 0) {
+        return -1;
+    }
+    if (x->reply.status != 0) {
+        return 0; /* a preflight */
+    }
+    return check_body(x, &framing, err);
+}

@@ -1,0 +1,216 @@
+#include "server/http/exchange.h"
+
+#include "api/json.h"
+#include "api/problem.h"
+#include "base/log.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+enum { REPLY_TEXT_MAX = 64 * 1024 * 1024, RAW_HEAD_MAX = 4096 };
+
+void reply_reset(struct reply *r)
+{
+    if (!r->data_is_static) {
+        free(r->data);
+    }
+    for (unsigned i = 0; i < r->header_count; i++) {
+        free(r->headers[i].name);
+        free(r->headers[i].value);
+    }
+    *r = (struct reply){0};
+}
+
+/* Takes `data` unless it is static. */
+static void store_reply(struct http_exchange *x, unsigned status, const char *type, void *data, size_t len)
+{
+    struct reply *r = &x->reply;
+
+    if (r->status != 0) {
+        log_error("a handler answered twice", "requestId", x->request_id, NULL);
+        free(data);
+        return;
+    }
+    r->status = status;
+    r->data = data;
+    r->len = len;
+    snprintf(r->type, sizeof(r->type), "%s", type);
+}
+
+static void store_json(struct http_exchange *x, unsigned status, const char *type, json_t *body)
+{
+    struct buf text;
+    size_t len = 0;
+    char *data = NULL;
+
+    buf_init(&text, REPLY_TEXT_MAX);
+    if (body != NULL && api_json_dump(body, &text) == 0) {
+        data = buf_take(&text, &len);
+    }
+    buf_done(&text);
+    json_decref(body);
+    if (data == NULL) {
+        log_error("no memory for an answer", "requestId", x->request_id, NULL);
+        x->reply.close = true;
+        store_reply(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "", NULL, 0);
+        return;
+    }
+    store_reply(x, status, type, data, len);
+}
+
+void http_reply_json(struct http_exchange *x, unsigned status, json_t *body)
+{
+    store_json(x, status, "application/json", body);
+}
+
+void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type, const void *data, size_t len,
+                      bool copy)
+{
+    void *own = NULL;
+
+    if (copy) {
+        own = malloc(len + 1);
+        if (own == NULL) {
+            store_json(x, status, type, NULL);
+            return;
+        }
+        memcpy(own, data, len);
+        store_reply(x, status, type, own, len);
+        return;
+    }
+    store_reply(x, status, type, NULL, 0);
+    x->reply.data = (void *)(uintptr_t)data;
+    x->reply.len = len;
+    x->reply.data_is_static = true;
+}
+
+void http_reply_empty(struct http_exchange *x, unsigned status)
+{
+    store_reply(x, status, "", NULL, 0);
+}
+
+void http_reply_error(struct http_exchange *x, const struct error *err)
+{
+    unsigned status = (unsigned)api_problem_kind(err->code)->status;
+
+    if (status >= 500) {
+        enum log_level level = status == MHD_HTTP_INTERNAL_SERVER_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
+
+        log_failure(level, err, "request failed", "requestId", x->request_id, NULL);
+    }
+    if (err->code == ERROR_OVERLOADED) {
+        http_add_header(x, "Retry-After", "1");
+    }
+    store_json(x, status, "application/problem+json", api_problem_encode(err, x->request_id));
+}
+
+void http_add_header(struct http_exchange *x, const char *name, const char *value)
+{
+    struct reply *r = &x->reply;
+    char *own_name = strdup(name);
+    char *own_value = strdup(value);
+
+    if (own_name == NULL || own_value == NULL || r->header_count == REPLY_HEADERS_MAX) {
+        log_error("a header of an answer was lost", "header", name, "requestId", x->request_id, NULL);
+        free(own_name);
+        free(own_value);
+        return;
+    }
+    r->headers[r->header_count].name = own_name;
+    r->headers[r->header_count].value = own_value;
+    r->header_count++;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------ */
+
+static void add_common_headers(struct http_exchange *x, void (*add)(void *ctx, const char *n, const char *v),
+                               void *ctx)
+{
+    const struct reply *r = &x->reply;
+
+    add(ctx, "X-Request-Id", x->request_id);
+    if (r->type[0] != '\0') {
+        add(ctx, "Content-Type", r->type);
+    }
+    if (x->server->cors_origins[0] != NULL) {
+        add(ctx, "Vary", "Origin");
+    }
+    if (x->cors_origin != NULL) {
+        add(ctx, "Access-Control-Allow-Origin", x->cors_origin);
+        add(ctx, "Access-Control-Expose-Headers", "Allow, Location, Retry-After, X-Request-Id");
+    }
+    for (unsigned i = 0; i < r->header_count; i++) {
+        add(ctx, r->headers[i].name, r->headers[i].value);
+    }
+    if (r->close) {
+        add(ctx, "Connection", "close");
+    }
+}
+
+static void add_to_response(void *ctx, const char *name, const char *value)
+{
+    if (MHD_add_response_header(ctx, name, value) != MHD_YES) {
+        log_error("a header of an answer was refused", "header", name, NULL);
+    }
+}
+
+enum MHD_Result reply_send(struct http_exchange *x)
+{
+    struct reply *r = &x->reply;
+    enum MHD_ResponseMemoryMode mode = r->data_is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE;
+    struct MHD_Response *response;
+    enum MHD_Result queued;
+
+    if (r->data == NULL) {
+        mode = MHD_RESPMEM_PERSISTENT;
+    }
+    response = MHD_create_response_from_buffer(r->len, r->data, mode);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    r->data = NULL; /* the response's now */
+    add_common_headers(x, add_to_response, response);
+    exchange_set_phase(x, EXCHANGE_ANSWERED);
+    x->status_sent = r->status;
+    queued = MHD_queue_response(x->connection, r->status, response);
+    MHD_destroy_response(response);
+    exchange_end_work(x);
+    return queued;
+}
+
+struct raw_head {
+    struct buf text;
+    bool failed;
+};
+
+static void add_to_raw(void *ctx, const char *name, const char *value)
+{
+    struct raw_head *head = ctx;
+
+    head->failed |= buf_addf(&head->text, "%s: %s\r\n", name, value) != 0;
+}
+
+void reply_send_raw(struct http_exchange *x)
+{
+    struct reply *r = &x->reply;
+    struct raw_head head = {0};
+    ssize_t sent;
+
+    r->close = true;
+    buf_init(&head.text, RAW_HEAD_MAX + r->len);
+    head.failed = buf_addf(&head.text, "HTTP/1.1 %u %s\r\nContent-Length: %zu\r\n", r->status,
+                           MHD_get_reason_phrase_for(r->status), r->len) != 0;
+    add_common_headers(x, add_to_raw, &head);
+    head.failed |= buf_add_str(&head.text, "\r\n") != 0;
+    if (r->len > 0) {
+        head.failed |= buf_add(&head.text, r->data, r->len) != 0;
+    }
+    exchange_set_phase(x, EXCHANGE_ANSWERED);
+    x->status_sent = r->status;
+    if (!head.failed) {
+        /* A peer with no room for this in its window has not read anything for long: it is cut. */
+        sent = send(x->fd, head.text.data, head.text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)sent;
+    }
+    buf_done(&head.text);
+}

@@ -1,0 +1,378 @@
+#include "server/http/exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+/* A connection's memory holds its head, parsed, and what was read of the body; it is reserved, not used,
+ * until something comes. Heads of 16 KiB with many fields fit. */
+enum { CONNECTION_MEMORY = 48 * 1024, CONNECTION_MEMORY_STEP = 4096 };
+/* So long a stopping server waits for peers to take their answers. */
+enum { LAST_ANSWERS_SECONDS = 1 };
+
+/* --- the way of a request ------------------------------------------------------------------------------ */
+
+/* On the event thread after a wake. False: the peer is gone. */
+static bool go_on(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    enum exchange_wake reason;
+
+    pthread_mutex_lock(&x->lock);
+    reason = x->wake;
+    x->wake = WAKE_NONE;
+    pthread_mutex_unlock(&x->lock);
+    if (x->waiting != NULL) {
+        wait_end(x);
+    }
+    switch (reason) {
+    case WAKE_NONE: break; /* a worker has left the answer */
+    case WAKE_PEER_GONE: return false;
+    case WAKE_STOPPING:
+        x->reply.close = true;
+        (void)error_set(&err, ERROR_OVERLOADED, "the service can't wait for this any longer");
+        http_reply_error(x, &err);
+        break;
+    case WAKE_TOPIC:
+    case WAKE_TIMEOUT:
+        x->timed_out = reason == WAKE_TIMEOUT;
+        x->wait.again(x);
+        break;
+    }
+    return true;
+}
+
+static void reply_missing_answer(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+
+    (void)error_set(&err, ERROR_INTERNAL, "the handler gave no answer");
+    http_reply_error(x, &err);
+}
+
+/* Sends the answer, or suspends for what the handler waits for. */
+static enum MHD_Result settle(struct http_exchange *x)
+{
+    while (x->reply.status == 0) {
+        if (!x->wait.asked) {
+            reply_missing_answer(x);
+        } else if (wait_begin(x, true)) {
+            return MHD_YES;
+        } else if (!go_on(x)) {
+            return MHD_NO;
+        }
+    }
+    return reply_send(x);
+}
+
+static void run_job(void *arg)
+{
+    struct http_exchange *x = arg;
+
+    x->match.route->handler(x);
+    if (x->reply.status == 0 && x->wait.asked) {
+        wait_begin(x, false);
+    } else {
+        pthread_mutex_lock(&x->lock);
+        exchange_resume_locked(x);
+        pthread_mutex_unlock(&x->lock);
+    }
+    exchange_unref(x);
+}
+
+static enum MHD_Result start_job(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    int rc;
+
+    exchange_ref(x);
+    /* The worker may be done before the connection is suspended: it takes the lock to resume it. */
+    pthread_mutex_lock(&x->lock);
+    x->phase = EXCHANGE_JOB;
+    rc = pool_submit(x->server->pool, run_job, x, &err);
+    if (rc == 0) {
+        MHD_suspend_connection(x->connection);
+    }
+    pthread_mutex_unlock(&x->lock);
+    if (rc == 0) {
+        return MHD_YES;
+    }
+    exchange_unref(x);
+    http_reply_error(x, &err);
+    return reply_send(x);
+}
+
+static enum MHD_Result on_request_complete(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+
+    if (!exchange_begin_work(x)) {
+        x->reply.close = true;
+        (void)error_set(&err, ERROR_OVERLOADED, "the service is stopping");
+        http_reply_error(x, &err);
+        return reply_send(x);
+    }
+    if (x->match.route->kind == ROUTE_JOB) {
+        return start_job(x);
+    }
+    x->match.route->handler(x);
+    return settle(x);
+}
+
+/* An answer before the body was read closes the connection. */
+static void keep_for_linger(struct http_exchange *x)
+{
+    if (x->body_announced && x->linger_fd < 0) {
+        x->linger_fd = fcntl(x->fd, F_DUPFD_CLOEXEC, 0);
+    }
+}
+
+static enum MHD_Result on_head(struct http_exchange *x, const char *method)
+{
+    struct error err = ERROR_INIT;
+
+    if (head_check(x, method, &err) != 0) {
+        keep_for_linger(x);
+        http_reply_error(x, &err);
+        return reply_send(x);
+    }
+    if (x->reply.status != 0) {
+        return reply_send(x);
+    }
+    exchange_set_phase(x, EXCHANGE_BODY);
+    return MHD_YES;
+}
+
+/* libmicrohttpd takes no reply in the middle of an upload, so this one goes around it. */
+static enum MHD_Result refuse_upload(struct http_exchange *x, enum error_code code, const char *detail)
+{
+    struct error err = ERROR_INIT;
+
+    (void)error_set(&err, code, "%s", detail);
+    keep_for_linger(x);
+    http_reply_error(x, &err);
+    reply_send_raw(x);
+    return MHD_NO;
+}
+
+static enum MHD_Result on_body(struct http_exchange *x, const char *data, size_t *size)
+{
+    if (*size > x->match.route->body_max - x->body.len) {
+        return refuse_upload(x, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than this call takes");
+    }
+    if (buf_add(&x->body, data, *size) != 0) {
+        return refuse_upload(x, ERROR_OVERLOADED, "no memory for the body");
+    }
+    *size = 0;
+    return MHD_YES;
+}
+
+static enum exchange_phase phase_of(struct http_exchange *x)
+{
+    enum exchange_phase phase;
+
+    pthread_mutex_lock(&x->lock);
+    phase = x->phase;
+    pthread_mutex_unlock(&x->lock);
+    return phase;
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url, const char *method,
+                                 const char *version, const char *data, size_t *size, void **context)
+{
+    struct http_exchange *x = *context;
+
+    (void)cls;
+    (void)c;
+    (void)url;
+    (void)version;
+    if (x == NULL) {
+        return MHD_NO; /* no memory at the request line */
+    }
+    switch (phase_of(x)) {
+    case EXCHANGE_HEAD: return on_head(x, method);
+    case EXCHANGE_BODY: return *size > 0 ? on_body(x, data, size) : on_request_complete(x);
+    case EXCHANGE_RESUMED: return go_on(x) ? settle(x) : MHD_NO;
+    default: return MHD_NO;
+    }
+}
+
+static void *on_request_line(void *cls, const char *target, struct MHD_Connection *c)
+{
+    return target != NULL ? exchange_new(cls, c, target) : NULL;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *c, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct http_exchange *x = TAKE_PTR(*context);
+
+    (void)cls;
+    (void)c;
+    (void)code;
+    if (x != NULL) {
+        exchange_completed(x);
+    }
+}
+
+/* --- start and end ------------------------------------------------------------------------------------- */
+
+static int copy_origins(struct http_server *s, const char *const *origins)
+{
+    size_t count = 0;
+
+    while (origins != NULL && origins[count] != NULL) {
+        count++;
+    }
+    s->cors_origins = calloc(count + 1, sizeof(*s->cors_origins));
+    for (size_t i = 0; s->cors_origins != NULL && i < count; i++) {
+        s->cors_origins[i] = strdup(origins[i]);
+        if (s->cors_origins[i] == NULL) {
+            return -1;
+        }
+    }
+    return s->cors_origins != NULL ? 0 : -1;
+}
+
+static void destroy(struct http_server *s)
+{
+    linger_free(s->linger);
+    if (s->unix_path != NULL) {
+        unlink(s->unix_path);
+    }
+    for (size_t i = 0; s->cors_origins != NULL && s->cors_origins[i] != NULL; i++) {
+        free(s->cors_origins[i]);
+    }
+    free(s->cors_origins);
+    free(s->unix_path);
+    free(s->address);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static int start_daemon(struct http_server *s, const struct http_config *config, int listen_fd,
+                        struct error *err)
+{
+    struct MHD_OptionItem pool_size[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)config->threads, NULL},
+                                         {MHD_OPTION_END, 0, NULL}};
+
+    if (config->threads < 2) {
+        pool_size[0].option = MHD_OPTION_END; /* a pool of one is refused */
+    }
+    errno = 0;
+    s->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, on_access, s,
+        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
+        MHD_OPTION_CONNECTION_TIMEOUT, config->head_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_MEMORY_STEP,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, s,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_ARRAY, pool_size, MHD_OPTION_END);
+    if (s->daemon == NULL) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot start the HTTP server");
+    }
+    return 0;
+}
+
+static void init(struct http_server *s, const struct http_config *config)
+{
+    s->topics = config->topics;
+    pthread_mutex_init(&s->lock, NULL);
+    TAILQ_INIT(&s->waiting);
+}
+
+/* Timed waits count on the monotonic clock. */
+static void init_changed(struct http_server *s)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int http_server_new(const struct http_config *config, const struct http_route *routes, size_t count,
+                    void *service, struct pool *pool, struct timers *timers, struct http_server **out,
+                    struct error *err)
+{
+    struct http_server *s = calloc(1, sizeof(*s));
+    struct listener listener = {.fd = -1};
+
+    if (s == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    init(s, config);
+    init_changed(s);
+    s->routes = routes;
+    s->route_count = count;
+    s->service = service;
+    s->pool = pool;
+    s->timers = timers;
+    if (copy_origins(s, config->cors_origins) != 0) {
+        (void)error_set(err, ERROR_INTERNAL, "out of memory");
+        goto fail;
+    }
+    if (linger_new(timers, &s->linger, err) != 0 ||
+        listener_open(config->listen, config->loopback_rules, &listener, err) != 0) {
+        goto fail;
+    }
+    s->address = TAKE_PTR(listener.address);
+    s->unix_path = TAKE_PTR(listener.unix_path);
+    s->loopback_rules = config->loopback_rules && s->unix_path == NULL;
+    /* libmicrohttpd closes the socket, also when it fails. */
+    if (start_daemon(s, config, TAKE_FD(listener.fd), err) != 0) {
+        goto fail;
+    }
+    wait_heartbeat_start(s);
+    *out = s;
+    return 0;
+
+fail:
+    destroy(s);
+    return -1;
+}
+
+const char *http_server_address(const struct http_server *s)
+{
+    return s->address;
+}
+
+/* Handlers take their time; then answers get a moment to leave. */
+static void wait_for_exchanges(struct http_server *s)
+{
+    struct timespec until;
+    int rc = 0;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->working > 0) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LAST_ANSWERS_SECONDS;
+    while (s->exchanges > 0 && rc == 0) {
+        rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_mutex_unlock(&s->lock);
+    wait_stop(s);
+    wait_for_exchanges(s);
+    MHD_stop_daemon(s->daemon);
+    /* Wakers that lost the race against an answer may still hold a reference for a moment. */
+    pthread_mutex_lock(&s->lock);
+    while (s->exchanges > 0) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    destroy(s);
+}

@@ -1,0 +1,145 @@
+#include "server/http/uri.h"
+
+#include "base/utf8.h"
+
+#include <string.h>
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+    return -1;
+}
+
+/* Decodes in place; false when an escape is none, or the result has a NUL or is not UTF-8. */
+static bool decode(char *s, bool plus_is_blank)
+{
+    char *to = s;
+    char *start = s;
+
+    while (*s != '\0') {
+        if (*s == '%') {
+            int high = hex_digit(s[1]);
+            int low = high < 0 ? -1 : hex_digit(s[2]);
+
+            if (low < 0 || (high == 0 && low == 0)) {
+                return false;
+            }
+            *to++ = (char)(high * 16 + low);
+            s += 3;
+        } else {
+            *to++ = *s == '+' && plus_is_blank ? ' ' : *s;
+            s++;
+        }
+    }
+    *to = '\0';
+    return utf8_is_valid(start, (size_t)(to - start));
+}
+
+/* Ends the token at `s` before `delimiter` and returns what follows it, NULL at the end. */
+static char *cut(char *s, char delimiter)
+{
+    char *at = strchr(s, delimiter);
+
+    if (at == NULL) {
+        return NULL;
+    }
+    *at = '\0';
+    return at + 1;
+}
+
+static bool parse_path(struct uri *u, char *path)
+{
+    if (*path != '/') {
+        return false;
+    }
+    for (char *segment = path + 1; segment != NULL;) {
+        char *next = cut(segment, '/');
+
+        if (u->segment_count == URI_SEGMENTS_MAX || !decode(segment, false)) {
+            return false;
+        }
+        u->segments[u->segment_count++] = segment;
+        segment = next;
+    }
+    return true;
+}
+
+static int parse_pair(struct uri *u, char *name, struct error *err)
+{
+    char *value = cut(name, '=');
+    static char empty[] = "";
+
+    if (value == NULL) {
+        value = empty;
+    }
+    if (!decode(name, true)) {
+        return error_set(err, ERROR_INVALID_REQUEST, "the query has a name that can't be decoded");
+    }
+    if (!decode(value, true)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, name,
+                               "its value in the query can't be decoded");
+    }
+    if (uri_query(u, name) != NULL) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, name, "is given twice in the query");
+    }
+    if (u->query_count == URI_QUERY_MAX) {
+        return error_set(err, ERROR_INVALID_REQUEST, "the query has too many names");
+    }
+    u->query[u->query_count].name = name;
+    u->query[u->query_count].value = value;
+    u->query_count++;
+    return 0;
+}
+
+static void parse_query(struct uri *u, char *query)
+{
+    while (query != NULL) {
+        char *next = cut(query, '&');
+
+        if (*query != '\0' && parse_pair(u, query, &u->query_error) != 0) {
+            return;
+        }
+        query = next;
+    }
+}
+
+int uri_parse(struct uri *u, const char *raw)
+{
+    char *query;
+
+    *u = (struct uri){0};
+    u->path = strndup(raw, strcspn(raw, "?"));
+    u->text = strdup(raw);
+    if (u->path == NULL || u->text == NULL) {
+        uri_done(u);
+        return -1;
+    }
+    query = cut(u->text, '?');
+    u->path_valid = parse_path(u, u->text);
+    parse_query(u, query);
+    return 0;
+}
+
+void uri_done(struct uri *u)
+{
+    free(TAKE_PTR(u->path));
+    free(TAKE_PTR(u->text));
+}
+
+const char *uri_query(const struct uri *u, const char *name)
+{
+    for (unsigned i = 0; i < u->query_count; i++) {
+        if (strcmp(u->query[i].name, name) == 0) {
+            return u->query[i].value;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,243 @@
+#include "server/service.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "host/docker/docker.h"
+#include "server/routes/routes.h"
+#include "server/services/checkpoints.h"
+#include "server/services/ending.h"
+#include "server/services/live.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { SHM_BYTES_MAX = 16 * 1024 * 1024, DRAIN_STEP_MS = 20 };
+
+/* --- what hosts tell -------------------------------------------------------------------------------- */
+
+static struct live_execution *observed(struct service_host *h, const struct host_identity *id)
+{
+    struct live_execution *x = live_find(h->service->live, id->tenant, id->execution_id);
+    if (x != NULL && (x->host != h || x->incarnation != id->incarnation)) {
+        live_unref(x);
+        x = NULL;
+    }
+    return x;
+}
+
+static void on_gone(void *ctx, const struct host_identity *id, const char *detail)
+{
+    struct live_execution *x = observed(ctx, id);
+    if (x == NULL) {
+        return;
+    }
+    live_lock(x->service->live);
+    bool ready = x->phase == LIVE_READY;
+    bool due = x->expires_at <= clock_wall_ms();
+    live_unlock(x->service->live);
+    if (ready && due) {
+        ending_begin(x, END_EXPIRED, "the lifetime of the execution is over");
+    } else if (ready) {
+        ending_begin(x, END_HOST_LOST, detail);
+    }
+    live_unref(x);
+}
+
+/* An OOM kill counts while a command runs; what was left behind in the background may die alone. */
+static void on_oom(void *ctx, const struct host_identity *id)
+{
+    struct live_execution *x = observed(ctx, id);
+    if (x == NULL) {
+        return;
+    }
+    live_lock(x->service->live);
+    bool running = x->current != NULL && x->current->is_command;
+    live_unlock(x->service->live);
+    if (running) {
+        char detail[96];
+        snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes",
+                 (long long)x->limits.memory_bytes);
+        ending_begin(x, END_OOM, detail);
+    }
+    live_unref(x);
+}
+
+static void on_up(void *ctx, bool up)
+{
+    struct service_host *h = ctx;
+    pthread_mutex_lock(&h->lock);
+    bool known = h->first_done;
+    h->reconciled = false;
+    if (!up) {
+        h->status.available = false;
+        snprintf(h->status.reason, sizeof(h->status.reason), "the connection to the engine is lost");
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (up && known) {
+        reconcile_request(h);
+    }
+}
+
+/* --- parts ------------------------------------------------------------------------------------------- */
+
+static int add_docker(struct service *s, struct error *err)
+{
+    struct service_host *h = &s->hosts[s->host_count];
+    const struct docker_host_config config = {
+        .socket_path = s->config->docker_socket,
+        .instance_id = store_instance_id(s->store),
+        .uid = (uint32_t)s->config->uid,
+        .gid = (uint32_t)s->config->gid,
+        .pull_missing = s->config->docker_pull,
+        .allow_unpinned = s->config->allow_unpinned_images,
+        .shm_bytes_max = SHM_BYTES_MAX,
+        .load_timeout_ms = s->config->provision_timeout_ms,
+    };
+    const struct host_observer observer = {.gone = on_gone, .oom = on_oom, .up = on_up, .ctx = h};
+    h->service = s;
+    pthread_mutex_init(&h->lock, NULL);
+    if (docker_host_new(&config, &observer, &h->host, err) != 0) {
+        pthread_mutex_destroy(&h->lock);
+        return -1;
+    }
+    h->name = h->host->ops->name;
+    s->host_count++;
+    return 0;
+}
+
+static int open_parts(struct service *s, struct error *err)
+{
+    const struct config *c = s->config;
+    if (dir_make(c->data_dir, 0700, err) != 0 || dir_make(c->checkpoint_dir, 0700, err) != 0 ||
+        store_open(c->data_dir, &s->store, err) != 0 ||
+        pool_new((unsigned)c->worker_threads, (unsigned)c->worker_queue, &s->pool, err) != 0 ||
+        timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
+        live_new(&s->live, err) != 0 || checkpoints_new(s, &s->checkpoints, err) != 0) {
+        return -1;
+    }
+    return add_docker(s, err);
+}
+
+static int listen_http(struct service *s, struct error *err)
+{
+    const struct http_config config = {
+        .listen = s->config->listen,
+        .threads = (unsigned)s->config->port_threads,
+        .connections_max = (unsigned)s->config->connections_max,
+        .head_timeout_s = (unsigned)s->config->head_timeout_s,
+        .cors_origins = (const char *const *)s->config->cors_origins,
+        .loopback_rules = true,
+        .topics = s->topics,
+    };
+    size_t count;
+    const struct http_route *routes = routes_table(s->config, &count);
+    return http_server_new(&config, routes, count, s, s->pool, s->timers, &s->http, err);
+}
+
+int service_start(const struct config *config, struct service **out, struct error *err)
+{
+    struct service *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    s->config = config;
+    pthread_mutex_init(&s->report_lock, NULL);
+    if (open_parts(s, err) != 0 || reconcile_load(s, err) != 0) {
+        service_free(s);
+        return -1;
+    }
+    for (unsigned i = 0; i < s->host_count; i++) {
+        struct error one = ERROR_INIT;
+        if (reconcile_host(&s->hosts[i], &one) != 0) {
+            log_failure(LOG_LEVEL_WARN, &one, "starting without a host, trying on", "host",
+                        s->hosts[i].name, NULL);
+        }
+    }
+    if (listen_http(s, err) != 0) {
+        service_free(s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+const char *service_address(const struct service *s)
+{
+    return http_server_address(s->http);
+}
+
+void service_drain(struct service *s)
+{
+    atomic_store(&s->draining, true);
+    int64_t until = clock_mono_ms() + s->config->drain_ms;
+    struct live_totals totals;
+    live_count(s->live, &totals);
+    log_info("draining", NULL);
+    while (totals.turns > 0 && clock_mono_ms() < until) {
+        nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_MS * 1000000L}, NULL);
+        live_count(s->live, &totals);
+    }
+}
+
+void service_free(struct service *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    /* Requests first, then what produces work (timers, hosts), then the workers, then what they used. */
+    http_server_free(s->http);
+    for (unsigned i = 0; i < s->host_count; i++) {
+        s->hosts[i].host->ops->stop(s->hosts[i].host);
+    }
+    if (s->timers != NULL) {
+        timers_stop(s->timers);
+    }
+    pool_free(s->pool);
+    timers_free(s->timers);
+    for (unsigned i = 0; i < s->host_count; i++) {
+        s->hosts[i].host->ops->free(s->hosts[i].host);
+        pthread_mutex_destroy(&s->hosts[i].lock);
+    }
+    checkpoints_free(s->checkpoints);
+    live_free(s->live);
+    topics_free(s->topics);
+    store_close(s->store);
+    pthread_mutex_destroy(&s->report_lock);
+    free(s);
+}
+
+/* --- hosts ------------------------------------------------------------------------------------------- */
+
+int service_host_find(struct service *s, const char *name, struct service_host **out,
+                      struct error *err)
+{
+    for (unsigned i = 0; i < s->host_count; i++) {
+        if (name == NULL || strcmp(s->hosts[i].name, name) == 0) {
+            *out = &s->hosts[i];
+            return 0;
+        }
+    }
+    return error_set_field(err, ERROR_INVALID_REQUEST, "/host", "there is no host \"%.64s\"", name);
+}
+
+int service_host_ready(struct service_host *h, struct error *err)
+{
+    pthread_mutex_lock(&h->lock);
+    bool ready = h->reconciled;
+    bool available = h->status.available;
+    if (!ready) {
+        error_set(err, ERROR_HOST_UNAVAILABLE, "host %s: %s", h->name,
+                  available ? "it is being compared with the records" : h->status.reason);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return ready ? 0 : -1;
+}
+
+int service_accepts_work(const struct service *s, struct error *err)
+{
+    if (atomic_load(&s->draining)) {
+        return error_set(err, ERROR_OVERLOADED, "the service is stopping");
+    }
+    return 0;
+}
