@@ -48,6 +48,8 @@ GENERATORS = {
     "$join": "".join,
     "$items": lambda argument: [argument[0]] * argument[1],
     "$base64": lambda argument: base64.b64encode(argument.encode()).decode(),
+    "$concat": lambda argument: [item for part in argument for item in part],
+    "$merge": lambda argument: {key: item for part in argument for key, item in part.items()},
     "$without": lambda argument: {key: value for key, value in argument[0].items()
                                   if key not in argument[1]},
 }
