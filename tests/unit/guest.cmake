@@ -1,0 +1,8 @@
+foreach(test test_guest_run test_guest_load)
+    exechost_unit_test(${test} USES base SOURCES guest_process.c)
+    target_compile_definitions(${test} PRIVATE EXECHOST_GUEST_FILE="$<TARGET_FILE:exechost_guest>")
+    add_dependencies(${test} exechost_guest)
+endforeach()
+
+exechost_unit_test(test_docker_process_frames USES docker)
+exechost_unit_test(test_docker_process USES docker)
