@@ -24,7 +24,8 @@ packages_build() {
     need_command gcc gcc
     need_command pkg-config pkg-config
     need_package libc6-dev libarchive-dev libcurl4-openssl-dev libjansson-dev \
-        libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev libzstd-dev
+        libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev libzstd-dev python3 python3-yaml \
+        zlib1g-dev
 }
 
 packages_engine() {
@@ -53,8 +54,7 @@ packages_test() {
     need_command docker-registry docker-registry
     need_command node nodejs
     need_command npm npm
-    need_command python3 python3
-    need_package libclang-rt-dev libcmocka-dev python3-jsonschema python3-yaml
+    need_package libclang-rt-dev libcmocka-dev python3-jsonschema
 }
 
 packages_fuzz() {
@@ -66,7 +66,6 @@ packages_fuzz() {
 packages_bench() {
     packages_run
     need_command docker-registry docker-registry
-    need_command python3 python3
 }
 
 # Daemons that a package brings are not started by its installation: the scripts start what they
