@@ -69,6 +69,7 @@ struct host_checkpoint_plan {
     const char *handle; /* borrowed */
     struct host_limits limits;
     int64_t apparent_bytes_max; /* max(4 × diskBytes, 64 MiB): reading more is RESOURCE_LIMIT */
+    int64_t deadline_mono_ms;   /* later is ERROR_TIMEOUT */
     struct cancel *cancel;      /* borrowed */
 };
 

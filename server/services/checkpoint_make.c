@@ -1,0 +1,211 @@
+/* A checkpoint's turn: freeze and read into a draft, publish the files, then the row. */
+#include "api/json.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/services/checkpoints_private.h"
+#include "server/services/ending.h"
+#include "workspace/archive.h"
+
+#include <string.h>
+
+static const int64_t APPARENT_BYTES_MIN = 64LL * 1024 * 1024;
+
+static int64_t apparent_bytes_max(const struct host_limits *limits)
+{
+    int64_t four = limits->disk_bytes * 4;
+    return four > APPARENT_BYTES_MIN ? four : APPARENT_BYTES_MIN;
+}
+
+/* --- the files ------------------------------------------------------------------------------------------- */
+
+static int read_workspace(struct checkpoint_job *job, struct workspace_writer *writer,
+                          struct error *err)
+{
+    struct live_execution *x = job->item.execution;
+    struct host *host = x->host->host;
+    const struct host_checkpoint_plan plan = {
+        .id = {x->tenant, x->execution_id, x->incarnation},
+        .handle = x->handle,
+        .limits = x->limits,
+        .apparent_bytes_max = apparent_bytes_max(&x->limits),
+        .deadline_mono_ms = clock_mono_ms() + job->service->config->checkpoint_timeout_ms,
+        .cancel = x->cancel,
+    };
+    return host->ops->checkpoint(host, &plan, workspace_writer_sink(writer), err);
+}
+
+static int write_files(struct checkpoint_job *job, const struct store_checkpoint_draft *draft,
+                       struct workspace_archive_facts *facts, struct error *err)
+{
+    const struct config *config = job->service->config;
+    const struct workspace_writer_spec spec = {
+        .archive_fd = draft->archive_fd,
+        .files_fd = draft->files_fd,
+        .compression = config->compress_checkpoints ? WORKSPACE_COMPRESSION_ZSTD
+                                                    : WORKSPACE_COMPRESSION_NONE,
+        .level = (int)config->zstd_level,
+        .apparent_bytes_max = apparent_bytes_max(&job->item.execution->limits),
+    };
+    struct workspace_writer *writer = NULL;
+    if (workspace_writer_new(&spec, &writer, err) != 0) {
+        return -1;
+    }
+    int result = read_workspace(job, writer, err);
+    if (result == 0) {
+        result = workspace_writer_finish(writer, facts, err);
+    }
+    workspace_writer_free(writer);
+    return result;
+}
+
+/* --- the manifest ------------------------------------------------------------------------------------------ */
+
+static void fill_resources(struct workspace_manifest_resources *out,
+                           const struct host_limits *limits)
+{
+    *out = (struct workspace_manifest_resources){
+        .cpus = (double)limits->nano_cpus / 1e9,
+        .memory_bytes = limits->memory_bytes,
+        .disk_bytes = limits->disk_bytes,
+        .pids = limits->pids,
+        .runtime_ms = limits->runtime_ms,
+        .max_output_bytes = limits->max_output_bytes,
+    };
+}
+
+static int fill_from_record(struct workspace_manifest *m, struct live_execution *x,
+                            struct error *err)
+{
+    pthread_mutex_lock(&x->record_lock);
+    m->image = strdup(x->record.image);
+    int result = api_json_load_stored(x->record.environment, &m->environment, err);
+    result |= api_json_load_stored(x->record.image_digests, &m->image_digests, err);
+    pthread_mutex_unlock(&x->record_lock);
+    return result;
+}
+
+static int manifest_text(struct checkpoint_job *job, const struct workspace_archive_facts *facts,
+                         struct buf *out, struct error *err)
+{
+    struct live_execution *x = job->item.execution;
+    _cleanup_manifest_ struct workspace_manifest m;
+    workspace_manifest_init(&m);
+    memcpy(m.checkpoint_id, job->id, ID_SIZE);
+    memcpy(m.source_execution_id, x->execution_id, ID_SIZE);
+    m.source_incarnation = x->incarnation;
+    m.created_at = job->created_at;
+    m.network = json_pack("{s:s}", "mode", "none");
+    m.metadata = json_incref(job->metadata);
+    m.facts = *facts;
+    fill_resources(&m.resources, &x->limits);
+    if (fill_from_record(&m, x, err) != 0) {
+        return -1;
+    }
+    return workspace_manifest_encode(&m, out, err);
+}
+
+/* --- publishing ---------------------------------------------------------------------------------------------- */
+
+static int insert_row(struct checkpoint_job *job, const struct workspace_archive_facts *facts,
+                      const char *manifest, struct error *err)
+{
+    struct live_execution *x = job->item.execution;
+    struct store_checkpoint row = {
+        .tenant = job->tenant,
+        .checkpoint_id = job->id,
+        .source_execution_id = x->execution_id,
+        .source_incarnation = x->incarnation,
+        .created_at = job->created_at,
+        .manifest = (char *)manifest,
+        .content_bytes = facts->content_bytes,
+        .archive_bytes = facts->archive_bytes,
+        .entries = facts->entries,
+        .skipped = facts->skipped,
+        .archive_digest = (char *)facts->archive_digest,
+        .durability = "local",
+    };
+    return store_checkpoint_insert(job->service->store, &row, err);
+}
+
+static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *draft,
+                   const struct workspace_archive_facts *facts, struct error *err)
+{
+    _cleanup_buf_ struct buf manifest;
+    buf_init(&manifest, WORKSPACE_MANIFEST_MAX);
+    if (manifest_text(job, facts, &manifest, err) != 0 ||
+        store_checkpoint_draft_publish(draft, buf_str(&manifest), err) != 0) {
+        return -1;
+    }
+    if (insert_row(job, facts, buf_str(&manifest), err) == 0) {
+        return 0;
+    }
+    struct error undo = ERROR_INIT;
+    if (store_checkpoint_files_remove(job->service->config->checkpoint_dir, job->tenant, job->id,
+                                      &undo) != 0) {
+        error_add_cause(err, &undo); /* the next start sweeps files without a row */
+    }
+    return -1;
+}
+
+static int make(struct checkpoint_job *job, struct error *err)
+{
+    const struct config *config = job->service->config;
+    struct store_checkpoint_draft draft = {.archive_fd = -1, .files_fd = -1};
+    struct workspace_archive_facts facts = {0};
+    if (store_checkpoint_draft_open(config->checkpoint_dir, job->tenant, job->id,
+                                    config->compress_checkpoints, &draft, err) != 0) {
+        return -1;
+    }
+    int result = write_files(job, &draft, &facts, err);
+    if (result == 0) {
+        result = publish(job, &draft, &facts, err);
+    }
+    store_checkpoint_draft_done(&draft);
+    return result;
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------- */
+
+/* A checkpoint that the end of its execution cut off is told so, whatever the host made of it. */
+static void name_the_end(struct live_execution *x, struct error *err)
+{
+    live_lock(x->service->live);
+    enum end_reason ending = x->ending;
+    live_unlock(x->service->live);
+    if (err->code != ERROR_NONE && ending != END_NONE) {
+        struct error cause = *err;
+        ending_error(ending, x->execution_id, err);
+        error_add_cause(err, &cause);
+    }
+}
+
+static void start(struct live_item *item)
+{
+    struct checkpoint_job *job = (struct checkpoint_job *)item;
+    struct live_execution *x = item->execution;
+    struct error err = ERROR_INIT;
+    if (make(job, &err) != 0) {
+        name_the_end(x, &err);
+        error_in_phase(&err, PHASE_EXPORT);
+        log_failure(LOG_LEVEL_WARN, &err, "a checkpoint failed", "execution", x->execution_id,
+                    "checkpoint", job->id, NULL);
+    } else {
+        log_info("checkpoint made", "execution", x->execution_id, "checkpoint", job->id, NULL);
+    }
+    checkpoint_job_finish(job, &err);
+}
+
+static void drop(struct live_item *item, enum end_reason reason, const char *detail)
+{
+    struct checkpoint_job *job = (struct checkpoint_job *)item;
+    struct error err = ERROR_INIT;
+    if (reason == END_ABORTED) {
+        error_set(&err, ERROR_OWNER_FENCED, "%s", detail);
+    } else {
+        ending_error(reason, item->execution->execution_id, &err);
+    }
+    checkpoint_job_finish(job, &err);
+}
+
+/* A checkpoint is never parked: its end is what the destruction waits for. */
+const struct live_item_ops checkpoint_item_ops = {.start = start, .settle = NULL, .drop = drop};

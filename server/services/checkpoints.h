@@ -1,0 +1,60 @@
+/* Checkpoints: made in their execution's lane, kept as files and a row, read by verify and restore. */
+#ifndef EXECHOST_SERVER_SERVICES_CHECKPOINTS_H
+#define EXECHOST_SERVER_SERVICES_CHECKPOINTS_H
+
+#include "api/checkpoint.h"
+#include "server/services/live.h"
+#include "server/services/provision.h"
+#include "store/checkpoints.h"
+
+#include <jansson.h>
+
+/* The checkpoints being made and being read; owned by the service, any thread. */
+struct checkpoints;
+int checkpoints_new(struct service *s, struct checkpoints **out, struct error *err) WARN_UNUSED;
+void checkpoints_free(struct checkpoints *c); /* NULL is fine */
+
+/* One being made, or just made. Reference counted. */
+struct checkpoint_job;
+void checkpoint_job_unref(struct checkpoint_job *job); /* NULL is fine */
+const char *checkpoint_job_id(const struct checkpoint_job *job);
+bool checkpoint_job_is_over(struct checkpoint_job *job);
+/* 0 when it was made, else why not. */
+int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err) WARN_UNUSED;
+
+/* Queues it in the execution's lane. Returns owned. ERROR_ID_IN_USE, ERROR_OVERLOADED. */
+int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *request,
+                       int64_t fencing_token, struct checkpoint_job **out,
+                       struct error *err) WARN_UNUSED;
+
+/* The resource, also while it is made (`*pending`). Returns owned. */
+int checkpoints_view(struct service *s, const char *tenant, const char *id, json_t **out,
+                     bool *pending, struct error *err) WARN_UNUSED;
+/* Returns owned; NULL: the row can't be shown. */
+json_t *checkpoints_encode(const struct store_checkpoint *row);
+
+/* Reads every byte (blocks). Returns owned: {ok, problems}. */
+int checkpoints_verify(struct service *s, const char *tenant, const char *id, json_t **out,
+                       struct error *err) WARN_UNUSED;
+/* Unknown is fine. ERROR_CHECKPOINT_IN_USE while it is read. */
+int checkpoints_delete(struct service *s, const char *tenant, const char *id,
+                       struct error *err) WARN_UNUSED;
+
+/* Starts an execution from it. Returns owned. */
+int checkpoints_restore(struct service *s, const char *tenant, const char *id,
+                        struct api_checkpoint_restore *request, struct live_execution **out,
+                        struct error *err) WARN_UNUSED;
+
+/* --- for readers: keeps DELETE away while it is held --------------------------------------------------- */
+
+struct checkpoint_reading; /* opaque */
+/* Opens row and files and marks it as being read; the files' manifest must be the row's. */
+int checkpoint_reading_open(struct service *s, const char *tenant, const char *id,
+                            struct checkpoint_reading **out, struct error *err) WARN_UNUSED;
+void checkpoint_reading_close(struct checkpoint_reading *r); /* NULL is fine */
+const struct workspace_manifest *checkpoint_reading_manifest(const struct checkpoint_reading *r);
+/* Two independent passes need two readers over the same files. Returns owned. */
+int checkpoint_reading_reader(struct checkpoint_reading *r, struct workspace_reader **out,
+                              struct error *err) WARN_UNUSED;
+
+#endif
