@@ -1,0 +1,192 @@
+#include "store/schema.h"
+
+#include "store/transaction.h"
+
+/* Every subset of the filters of a list has an index of its own that ends in the row's number, so a
+ * page is read from its place and in its order, whatever else is in the table. What has no owner is
+ * not in the indices by owner. Live rows have indices of their own, which stay small. */
+static const char EXECUTIONS[] =
+    "CREATE TABLE service (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE executions ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant TEXT NOT NULL,"
+    " execution_id TEXT NOT NULL,"
+    " incarnation INTEGER NOT NULL CHECK (incarnation >= 1),"
+    " host TEXT NOT NULL,"
+    " image TEXT NOT NULL,"
+    " nano_cpus INTEGER NOT NULL,"
+    " memory_bytes INTEGER NOT NULL,"
+    " disk_bytes INTEGER NOT NULL,"
+    " pids INTEGER NOT NULL,"
+    " runtime_ms INTEGER NOT NULL,"
+    " max_output_bytes INTEGER NOT NULL,"
+    " requested_at INTEGER,"
+    " state TEXT NOT NULL CHECK"
+    "  (state IN ('provisioning', 'provisioned', 'terminating', 'terminated', 'failed')),"
+    " handle TEXT,"
+    " image_digests TEXT,"
+    " workspace TEXT,"
+    " environment TEXT,"
+    " metadata TEXT,"
+    " labels TEXT,"
+    " warnings TEXT,"
+    " owner_id TEXT,"
+    " fencing_token INTEGER NOT NULL,"
+    " restored_from TEXT,"
+    " created_at INTEGER,"
+    " expires_at INTEGER,"
+    " terminated_at INTEGER,"
+    " usage_cpu_ms INTEGER,"
+    " usage_memory_peak_bytes INTEGER,"
+    " usage_pids_peak INTEGER,"
+    " usage_workspace_bytes INTEGER,"
+    " termination_reason TEXT,"
+    " termination_code TEXT,"
+    " termination_detail TEXT,"
+    " termination_at INTEGER,"
+    " leftover INTEGER NOT NULL CHECK (leftover IN (0, 1)),"
+    " UNIQUE (tenant, execution_id, incarnation)"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX executions_live_id ON executions (tenant, execution_id)"
+    " WHERE " SCHEMA_LIVE ";"
+    "CREATE INDEX executions_live ON executions (row) WHERE " SCHEMA_LIVE ";"
+    "CREATE INDEX executions_tenant ON executions (tenant);"
+    "CREATE INDEX executions_tenant_state ON executions (tenant, state);"
+    "CREATE INDEX executions_tenant_host ON executions (tenant, host);"
+    "CREATE INDEX executions_tenant_state_host ON executions (tenant, state, host);"
+    "CREATE INDEX executions_tenant_owner ON executions (tenant, owner_id)"
+    " WHERE owner_id IS NOT NULL;"
+    "CREATE INDEX executions_tenant_state_owner ON executions (tenant, state, owner_id)"
+    " WHERE owner_id IS NOT NULL;"
+    "CREATE INDEX executions_tenant_host_owner ON executions (tenant, host, owner_id)"
+    " WHERE owner_id IS NOT NULL;"
+    "CREATE INDEX executions_tenant_state_host_owner ON executions (tenant, state, host, owner_id)"
+    " WHERE owner_id IS NOT NULL;"
+    "CREATE TABLE execution_labels ("
+    " tenant TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " value TEXT NOT NULL,"
+    " execution_row INTEGER NOT NULL REFERENCES executions (row) ON DELETE CASCADE,"
+    " PRIMARY KEY (tenant, key, value, execution_row)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX execution_labels_execution ON execution_labels (execution_row);";
+
+static const char COMMANDS[] =
+    "CREATE TABLE commands ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " execution_row INTEGER NOT NULL REFERENCES executions (row) ON DELETE CASCADE,"
+    " tenant TEXT NOT NULL,"
+    " command_id TEXT NOT NULL,"
+    " command TEXT NOT NULL,"
+    " args TEXT,"
+    " cwd TEXT,"
+    " environment TEXT,"
+    " timeout_ms INTEGER,"
+    " queued_at INTEGER,"
+    " state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'exited', 'failed')),"
+    " started_at INTEGER,"
+    " completed_at INTEGER,"
+    " exit_code INTEGER,"
+    " signal TEXT,"
+    " stdout_bytes INTEGER NOT NULL,"
+    " stderr_bytes INTEGER NOT NULL,"
+    " truncated INTEGER NOT NULL CHECK (truncated IN (0, 1)),"
+    " usage_cpu_ms INTEGER,"
+    " usage_memory_peak_bytes INTEGER,"
+    " usage_wall_ms INTEGER,"
+    " termination_reason TEXT,"
+    " termination_code TEXT,"
+    " termination_detail TEXT,"
+    " termination_checkpoint_id TEXT,"
+    " UNIQUE (tenant, command_id)"
+    ") STRICT;"
+    "CREATE INDEX commands_execution ON commands (execution_row);"
+    "CREATE INDEX commands_unfinished ON commands (row) WHERE " SCHEMA_UNFINISHED ";";
+
+static const char CHECKPOINTS[] =
+    "CREATE TABLE checkpoints ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant TEXT NOT NULL,"
+    " checkpoint_id TEXT NOT NULL,"
+    " source_execution_id TEXT NOT NULL,"
+    " source_incarnation INTEGER NOT NULL CHECK (source_incarnation >= 1),"
+    " created_at INTEGER,"
+    " manifest TEXT NOT NULL,"
+    " content_bytes INTEGER NOT NULL,"
+    " archive_bytes INTEGER NOT NULL,"
+    " entries INTEGER NOT NULL,"
+    " skipped INTEGER NOT NULL,"
+    " archive_digest TEXT NOT NULL,"
+    " durability TEXT NOT NULL CHECK"
+    "  (durability IN ('local', 'uploading', 'durable', 'failed')),"
+    " UNIQUE (tenant, checkpoint_id)"
+    ") STRICT;"
+    "CREATE INDEX checkpoints_tenant ON checkpoints (tenant);"
+    "CREATE INDEX checkpoints_tenant_source ON checkpoints (tenant, source_execution_id);"
+    "CREATE INDEX checkpoints_tenant_durability ON checkpoints (tenant, durability);"
+    "CREATE INDEX checkpoints_tenant_source_durability"
+    " ON checkpoints (tenant, source_execution_id, durability);";
+
+/* What leads from version i to i + 1. A step that has been released never changes. */
+struct schema_step {
+    const char *scripts[4];
+};
+
+static const struct schema_step STEPS[] = {
+    {{EXECUTIONS, COMMANDS, CHECKPOINTS}},
+};
+
+int schema_version(void)
+{
+    return (int)ARRAY_SIZE(STEPS);
+}
+
+static int read_version(struct sql *s, int *version, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (sql_prepare(s, "PRAGMA user_version", &stmt, err) != 0) {
+        return -1;
+    }
+    if (sql_run(s, stmt, err) != 0) {
+        return -1;
+    }
+    *version = sqlite3_column_int(stmt, 0);
+    return 0;
+}
+
+static int run_step(struct sql *s, void *ctx, struct error *err)
+{
+    const int *from = ctx;
+    const struct schema_step *step = &STEPS[*from];
+    char text[64];
+
+    for (size_t i = 0; i < ARRAY_SIZE(step->scripts) && step->scripts[i] != NULL; i++) {
+        if (sql_script(s, step->scripts[i], err) != 0) {
+            return -1;
+        }
+    }
+    snprintf(text, sizeof(text), "PRAGMA user_version = %d", *from + 1);
+    return sql_script(s, text, err);
+}
+
+int schema_migrate(struct sql *writer, struct error *err)
+{
+    static const struct sql_points POINTS = SQL_POINTS("migrate");
+    int version;
+
+    if (read_version(writer, &version, err) != 0) {
+        return -1;
+    }
+    if (version < 0 || version > schema_version()) {
+        return error_set(err, ERROR_INTERNAL,
+                         "the store has version %d and this service knows versions up to %d",
+                         version, schema_version());
+    }
+    for (; version < schema_version(); version++) {
+        if (sql_write(writer, &POINTS, run_step, &version, err) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
