@@ -62,9 +62,6 @@ int policy_environment(json_t *environment, const char *pointer, char ***out,
                        struct error *err) WARN_UNUSED;
 void policy_environment_free(char **environment); /* NULL is fine */
 
-/* Uppercased and without what is no letter or digit, does it contain a word for a secret? */
-bool policy_secret_like(const char *name);
-
 /* A command's cwd: relative, "." and "x/.." resolved; absolute or leading ".." refused. `*out` is
  * owned,
  * "" is the workspace. NULL is the workspace. */
