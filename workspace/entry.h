@@ -1,7 +1,8 @@
-/* A workspace's content as a flow of entries: what both directions share. A sink takes the entries of
- * one workspace in order; who feeds it calls `begin`, then `data` for regular files, then `end`, and
- * nothing else between. Entries come in archive order: a directory before what is in it, names of one
- * directory sorted bytewise, a hard link after the file it names. One thread at a time. */
+/* A workspace's content as a flow of entries: what both directions share. A sink takes the entries
+ * of one workspace in order; who feeds it calls `begin`, then `data` for regular files, then `end`,
+ * and nothing else between. A directory comes before what is in it, a hard link after the file it
+ * names. Archive order, where a sink needs it (the writer): all of a directory before its next
+ * sibling, names of one directory sorted bytewise. One thread at a time. */
 #ifndef EXECHOST_WORKSPACE_ENTRY_H
 #define EXECHOST_WORKSPACE_ENTRY_H
 
@@ -20,8 +21,10 @@ enum workspace_entry_type {
 
 struct workspace_entry {
     enum workspace_entry_type type;
-    const char *path;   /* borrowed; relative, no ".", "..", "//" or trailing "/"; any bytes but NUL */
-    const char *target; /* borrowed; symlink: verbatim; hard link: path of an earlier file; else NULL */
+    const char
+        *path; /* borrowed; relative, no ".", "..", "//" or trailing "/"; any bytes but NUL */
+    const char *target; /* borrowed; symlink: verbatim; hard link: path of an earlier
+                         * file or symbolic link (which is not followed); else NULL */
     unsigned mode;      /* permission bits, 0..07777; setuid and setgid are dropped by every sink */
     int64_t size;       /* apparent bytes of a file, else 0 */
     int64_t mtime_ns;   /* since the epoch */

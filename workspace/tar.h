@@ -1,10 +1,13 @@
-/* Reads somebody's tar stream (the engine's copy of a workspace, `git archive`) and feeds its entries
- * into a sink, refusing what has no place in a workspace: absolute names, "..", names through links.
- * Blocks in the caller's read function; constant memory. One thread at a time. */
+/* Reads somebody's tar stream (the engine's copy of a workspace, `git archive`) and feeds its
+ * entries into a sink, refusing what has no place in a workspace: absolute names, "..", a name
+ * twice, names whose parent is no directory seen before (so nothing goes through a link), hard
+ * links to anything but an earlier file or symbolic link, a stream without its end mark. Entries
+ * keep the stream's order: the engine's is archive order, git's is not (it sorts a directory as if
+ * its name ended in "/"). Blocks in the caller's read function; constant memory but for about 20
+ * bytes a name. One thread at a time. */
 #ifndef EXECHOST_WORKSPACE_TAR_H
 #define EXECHOST_WORKSPACE_TAR_H
 
-#include "base/cancel.h"
 #include "workspace/entry.h"
 
 #include <sys/types.h>
@@ -18,9 +21,12 @@ struct workspace_tar_source {
     void *ctx;
     const char *strip;          /* first path component to drop ("workspace"), or NULL */
     int64_t apparent_bytes_max; /* ERROR_RESOURCE_LIMIT beyond; < 0: no bound */
+    enum error_code fault;      /* what a malformed stream is; ERROR_NONE: ERROR_RUNTIME */
 };
 
-/* Zero blocks of WORKSPACE_BLOCK bytes are not passed on as data. */
+/* Data comes as runs that begin at a multiple of WORKSPACE_BLOCK and end at one or at the file's
+ * end; blocks of zeros are not passed on. Reads the stream to its end. Times before 1970 are whole
+ * seconds. */
 int workspace_tar_feed(const struct workspace_tar_source *source, struct workspace_sink *sink,
                        struct error *err) WARN_UNUSED;
 
