@@ -63,6 +63,10 @@ int store_execution_get(struct store *s, const char *tenant, const char *executi
                         unsigned incarnation, struct store_execution *out,
                         struct error *err) WARN_UNUSED;
 
+/* The number of its row alone. */
+int store_execution_row(struct store *s, const char *tenant, const char *execution_id,
+                        unsigned incarnation, int64_t *row, struct error *err) WARN_UNUSED;
+
 struct store_execution_filter {
     const char *tenant; /* NULL: all */
     int state;          /* enum store_execution_state or -1 */

@@ -8,20 +8,14 @@
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-static bool is_compressed(const struct store_checkpoint *row, struct workspace_manifest *manifest,
-                          struct error *err, int *result)
-{
-    *result = workspace_manifest_decode(manifest, row->manifest, strlen(row->manifest), err);
-    return manifest->facts.compression == WORKSPACE_COMPRESSION_ZSTD;
-}
-
 static int open_files(struct checkpoint_reading *r, const struct store_checkpoint *row,
                       struct error *err)
 {
-    int result;
-    bool compressed = is_compressed(row, &r->manifest, err, &result);
-    if (result != 0 ||
-        store_checkpoint_files_open(r->service->config->checkpoint_dir, r->tenant, r->id,
+    if (workspace_manifest_decode(&r->manifest, row->manifest, strlen(row->manifest), err) != 0) {
+        return -1;
+    }
+    bool compressed = r->manifest.facts.compression == WORKSPACE_COMPRESSION_ZSTD;
+    if (store_checkpoint_files_open(r->service->config->checkpoint_dir, r->tenant, r->id,
                                     compressed, &r->files, err) != 0) {
         return -1;
     }

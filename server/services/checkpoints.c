@@ -66,6 +66,11 @@ bool checkpoint_job_is_over(struct checkpoint_job *job)
     return over;
 }
 
+json_t *checkpoint_job_view(struct checkpoint_job *job)
+{
+    return json_deep_copy(job->view);
+}
+
 int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err)
 {
     struct checkpoints *c = job->service->checkpoints;
@@ -265,6 +270,15 @@ json_t *checkpoints_encode(const struct store_checkpoint *row)
         .durability = row->durability,
     };
     return api_checkpoint_encode(&view);
+}
+
+bool checkpoints_is_pending(struct service *s, const char *tenant, const char *id)
+{
+    struct checkpoints *c = s->checkpoints;
+    pthread_mutex_lock(&c->lock);
+    bool pending = pending_job(c, tenant, id) != NULL;
+    pthread_mutex_unlock(&c->lock);
+    return pending;
 }
 
 int checkpoints_view(struct service *s, const char *tenant, const char *id, json_t **out,

@@ -19,6 +19,8 @@ struct checkpoint_job;
 void checkpoint_job_unref(struct checkpoint_job *job); /* NULL is fine */
 const char *checkpoint_job_id(const struct checkpoint_job *job);
 bool checkpoint_job_is_over(struct checkpoint_job *job);
+/* The resource while it is made. Returns owned. */
+json_t *checkpoint_job_view(struct checkpoint_job *job);
 /* 0 when it was made, else why not. */
 int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err) WARN_UNUSED;
 
@@ -30,6 +32,7 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
 /* The resource, also while it is made (`*pending`). Returns owned. */
 int checkpoints_view(struct service *s, const char *tenant, const char *id, json_t **out,
                      bool *pending, struct error *err) WARN_UNUSED;
+bool checkpoints_is_pending(struct service *s, const char *tenant, const char *id);
 /* Returns owned; NULL: the row can't be shown. */
 json_t *checkpoints_encode(const struct store_checkpoint *row);
 

@@ -42,6 +42,8 @@ const char *executions_state_name(enum store_execution_state state);
 /* A mutation's Fencing-Token (-1: none): refuses a lower one, records a higher one and fences queued
  * commands out. ERROR_OWNER_FENCED. */
 int executions_fence(struct live_execution *x, int64_t token, struct error *err) WARN_UNUSED;
+/* For reclaim: where it has an owner, a token is needed. ERROR_OWNER_FENCED. */
+int executions_may_reclaim(struct live_execution *x, int64_t token, struct error *err) WARN_UNUSED;
 /* PUT owner. */
 int executions_set_owner(struct live_execution *x, const struct api_owner *owner,
                          struct error *err) WARN_UNUSED;

@@ -49,6 +49,15 @@ int executions_fence(struct live_execution *x, int64_t token, struct error *err)
     return 0;
 }
 
+int executions_may_reclaim(struct live_execution *x, int64_t token, struct error *err)
+{
+    pthread_mutex_lock(&x->record_lock);
+    bool owned = x->record.owner_id != NULL;
+    int64_t recorded = x->record.fencing_token;
+    pthread_mutex_unlock(&x->record_lock);
+    return owned && token < recorded ? fenced(err, token, recorded) : 0;
+}
+
 static void change_owner(struct store_execution *record, void *ctx)
 {
     const struct api_owner *owner = ctx;

@@ -225,6 +225,20 @@ static void adopt(struct service_host *h, struct live_execution *x, const struct
     ending_arm_expiry(x);
 }
 
+/* What the row says of an end that the last run began; END_NONE when it says nothing. */
+static enum end_reason recorded_end(struct live_execution *x, char detail[sizeof(x->ending_detail)])
+{
+    pthread_mutex_lock(&x->record_lock);
+    enum end_reason reason = end_reason_from_name(x->record.termination_reason);
+    const char *text = x->record.termination_detail;
+    snprintf(detail, sizeof(x->ending_detail), "%s", text == NULL ? "" : text);
+    if (reason == END_NONE && x->record.state == STORE_TERMINATING) {
+        reason = END_TERMINATED;
+    }
+    pthread_mutex_unlock(&x->record_lock);
+    return reason;
+}
+
 /* What a row and the host say of one execution, and what follows. */
 static void settle(struct comparison *c, struct live_execution *x)
 {
@@ -232,17 +246,16 @@ static void settle(struct comparison *c, struct live_execution *x)
     const struct host_found *found = match(c, x);
     live_lock(s->live);
     enum live_phase phase = x->phase;
-    enum end_reason ending = x->ending;
+    bool ending = x->ending != END_NONE;
     int64_t expires_at = x->expires_at;
     live_unlock(s->live);
-
-    if (phase == LIVE_ENDED) {
-        return;
+    if (phase == LIVE_ENDED || ending) {
+        return; /* on its way already */
     }
-    const enum end_reason recorded = end_reason_from_name(x->record.termination_reason);
-    if (ending != END_NONE || recorded != END_NONE || x->record.state == STORE_TERMINATING) {
-        ending_begin(x, recorded == END_NONE ? END_TERMINATED : recorded,
-                     x->record.termination_detail == NULL ? "" : x->record.termination_detail);
+    char detail[sizeof(x->ending_detail)];
+    enum end_reason recorded = recorded_end(x, detail);
+    if (recorded != END_NONE) {
+        ending_begin(x, recorded, detail);
         count(s, &s->report.terminations_finished, 1);
     } else if (phase == LIVE_PROVISIONING) {
         struct error err = ERROR_INIT;

@@ -1,0 +1,201 @@
+#include "api/checkpoint.h"
+#include "base/clock.h"
+#include "server/routes/common.h"
+#include "server/routes/provision_wait.h"
+#include "server/routes/routes.h"
+#include "server/services/checkpoints.h"
+
+/* --- create ---------------------------------------------------------------------------------------------- */
+
+static void reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
+{
+    struct error err = ERROR_INIT;
+    json_t *body = NULL;
+    bool pending;
+    if (checkpoints_view(http_service(x), http_tenant(x), id, &body, &pending, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    http_reply_json(x, status, body);
+}
+
+static void unref_job(void *arg)
+{
+    checkpoint_job_unref(arg);
+}
+
+static bool job_ready(struct http_exchange *x)
+{
+    return checkpoint_job_is_over(http_state(x));
+}
+
+static void await_job(struct http_exchange *x)
+{
+    struct checkpoint_job *job = http_state(x);
+    struct error err = ERROR_INIT;
+    if (!checkpoint_job_is_over(job)) {
+        char topic[LIVE_TOPIC_SIZE];
+        live_topic_checkpoint(topic, http_tenant(x), checkpoint_job_id(job));
+        http_wait(x, topic, 0, job_ready, await_job);
+        return;
+    }
+    if (checkpoint_job_outcome(job, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    route_location(x, "/v1/checkpoints/%s", checkpoint_job_id(job));
+    reply_checkpoint(x, 201, checkpoint_job_id(job));
+}
+
+static int create(struct http_exchange *x, struct checkpoint_job **job, struct error *err)
+{
+    size_t len;
+    int64_t token;
+    const char *body = http_body(x, &len);
+    struct api_checkpoint_create request = {0};
+    struct live_execution *execution = NULL;
+    if (service_accepts_work(http_service(x), err) != 0 ||
+        api_checkpoint_create_decode(body, len, &request, err) != 0) {
+        return -1;
+    }
+    int result = route_living(x, &execution, &token, err);
+    if (result == 0) {
+        result = checkpoints_create(execution, &request, token, job, err);
+    }
+    api_checkpoint_create_done(&request);
+    live_unref(execution);
+    return result;
+}
+
+void route_checkpoint_create(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    struct checkpoint_job *job = NULL;
+    bool wait;
+    if (route_wait(x, &wait, &err) != 0 || create(x, &job, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    http_set_state(x, job, unref_job);
+    if (wait) {
+        await_job(x);
+        return;
+    }
+    route_location(x, "/v1/checkpoints/%s", checkpoint_job_id(job));
+    http_reply_json(x, 202, checkpoint_job_view(job));
+}
+
+/* --- show ------------------------------------------------------------------------------------------------- */
+
+void route_checkpoint_list(struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    struct error err = ERROR_INIT;
+    struct store_page page;
+    struct store_checkpoint_list list = {0};
+    const struct store_checkpoint_filter filter = {
+        .tenant = http_tenant(x),
+        .source_execution_id = http_query(x, "sourceExecutionId"),
+        .durability = http_query(x, "durability"),
+    };
+    if (route_page(x, "checkpoints", &page, &err) != 0 ||
+        store_checkpoint_list(s->store, &filter, &page, &list, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    json_t *items = json_array();
+    for (size_t i = 0; i < list.count; i++) {
+        json_array_append_new(items, checkpoints_encode(&list.items[i]));
+    }
+    int64_t last = list.count == 0 ? 0 : list.items[list.count - 1].row;
+    bool full = list.count == (size_t)page.limit;
+    store_checkpoint_list_done(&list);
+    route_reply_page(x, "checkpoints", items, full, last);
+}
+
+static bool checkpoint_ready(struct http_exchange *x)
+{
+    return !checkpoints_is_pending(http_service(x), http_tenant(x), http_param(x, 0));
+}
+
+static void await_checkpoint(struct http_exchange *x)
+{
+    const int64_t *until = http_state(x);
+    if (!http_wait_timed_out(x) && !checkpoint_ready(x)) {
+        char topic[LIVE_TOPIC_SIZE];
+        live_topic_checkpoint(topic, http_tenant(x), http_param(x, 0));
+        http_wait(x, topic, *until, checkpoint_ready, await_checkpoint);
+        return;
+    }
+    reply_checkpoint(x, 200, http_param(x, 0));
+}
+
+void route_checkpoint_get(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    int64_t until;
+    if (route_wait_until(x, &until, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    if (until == 0) {
+        reply_checkpoint(x, 200, http_param(x, 0));
+        return;
+    }
+    int64_t *kept = malloc(sizeof(*kept));
+    if (kept == NULL) {
+        error_set(&err, ERROR_INTERNAL, "out of memory");
+        route_fail(x, &err);
+        return;
+    }
+    *kept = until;
+    http_set_state(x, kept, free);
+    await_checkpoint(x);
+}
+
+/* --- verify, restore, delete --------------------------------------------------------------------------------- */
+
+void route_checkpoint_verify(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    json_t *body = NULL;
+    if (checkpoints_verify(http_service(x), http_tenant(x), http_param(x, 0), &body, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    http_reply_json(x, 200, body);
+}
+
+void route_checkpoint_restore(struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    struct error err = ERROR_INIT;
+    bool wait;
+    size_t len;
+    const char *body = http_body(x, &len);
+    struct api_checkpoint_restore request = {0};
+    struct live_execution *execution = NULL;
+    if (service_accepts_work(s, &err) != 0 || route_wait(x, &wait, &err) != 0 ||
+        api_checkpoint_restore_decode(body, len, &request, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    int result =
+        checkpoints_restore(s, http_tenant(x), http_param(x, 0), &request, &execution, &err);
+    api_checkpoint_restore_done(&request);
+    if (result != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    route_await_provision(x, execution, wait);
+}
+
+void route_checkpoint_delete(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    if (checkpoints_delete(http_service(x), http_tenant(x), http_param(x, 0), &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    http_reply_empty(x, 204);
+}

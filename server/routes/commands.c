@@ -1,0 +1,224 @@
+#include "api/command.h"
+#include "base/clock.h"
+#include "server/routes/common.h"
+#include "server/routes/routes.h"
+#include "server/services/commands.h"
+#include "server/services/ending.h"
+#include "server/services/executions.h"
+
+#include <string.h>
+
+/* Which command an exchange waits for. */
+struct command_wait {
+    int64_t execution_row;
+    char command_id[ID_SIZE];
+    int64_t until;
+    unsigned status;                  /* of the answer */
+    struct live_execution *execution; /* of a POST: referenced, else NULL */
+};
+
+static void command_wait_free(void *arg)
+{
+    struct command_wait *w = arg;
+    live_unref(w->execution);
+    free(w);
+}
+
+static int keep_wait(struct http_exchange *x, const struct command_wait *w, struct error *err)
+{
+    struct command_wait *kept = malloc(sizeof(*kept));
+    if (kept == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    *kept = *w;
+    http_set_state(x, kept, command_wait_free);
+    return 0;
+}
+
+static bool command_ready(struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    const struct command_wait *w = http_state(x);
+    struct error err = ERROR_INIT;
+    struct store_command row = {0};
+    bool ready = store_command_get(s->store, w->execution_row, w->command_id, &row, &err) != 0 ||
+                 commands_is_final(&row);
+    store_command_done(&row);
+    return ready;
+}
+
+/* A command whose execution never came to be is the execution's failure, not a command's. */
+static bool never_usable(const struct command_wait *w, struct error *err)
+{
+    if (w->execution == NULL) {
+        return false;
+    }
+    live_lock(w->execution->service->live);
+    bool usable = w->execution->expires_at != 0;
+    enum end_reason ending = w->execution->ending;
+    live_unlock(w->execution->service->live);
+    if (!usable) {
+        ending_error(ending, w->execution->execution_id, err);
+    }
+    return !usable;
+}
+
+static void reply_command(struct http_exchange *x, const struct command_wait *w)
+{
+    struct error err = ERROR_INIT;
+    json_t *body = NULL;
+    bool final;
+    if (commands_view(http_service(x), w->execution_row, w->command_id, &body, &final, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    if (final && never_usable(w, &err)) {
+        json_decref(body);
+        route_fail(x, &err);
+        return;
+    }
+    http_reply_json(x, w->status, body);
+}
+
+static void await_command(struct http_exchange *x)
+{
+    const struct command_wait *w = http_state(x);
+    if (!http_wait_timed_out(x) && !command_ready(x)) {
+        char topic[LIVE_TOPIC_SIZE];
+        live_topic_command(topic, w->execution_row, w->command_id);
+        http_wait(x, topic, w->until, command_ready, await_command);
+        return;
+    }
+    reply_command(x, w);
+}
+
+/* --- create --------------------------------------------------------------------------------------------- */
+
+static void answer_created(struct http_exchange *x, struct command_wait *w, bool wait)
+{
+    struct error err = ERROR_INIT;
+    route_location(x, "/v1/executions/%s/commands/%s", w->execution->execution_id, w->command_id);
+    w->status = wait ? 201 : 202;
+    if (keep_wait(x, w, &err) != 0) {
+        live_unref(w->execution);
+        route_fail(x, &err);
+    } else if (wait) {
+        await_command(x);
+    } else {
+        reply_command(x, http_state(x));
+    }
+}
+
+void route_command_create(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    bool wait;
+    size_t len;
+    int64_t token;
+    const char *body = http_body(x, &len);
+    struct api_command_create request = {0};
+    struct command_wait w = {0};
+    if (service_accepts_work(http_service(x), &err) != 0 || route_wait(x, &wait, &err) != 0 ||
+        api_command_create_decode(body, len, &request, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    int result = route_living(x, &w.execution, &token, &err);
+    if (result == 0) {
+        w.execution_row = w.execution->row;
+        result = commands_create(w.execution, &request, token, w.command_id, &err);
+    }
+    api_command_create_done(&request);
+    if (result != 0) {
+        live_unref(w.execution);
+        route_fail(x, &err);
+        return;
+    }
+    answer_created(x, &w, wait);
+}
+
+/* --- show ------------------------------------------------------------------------------------------------- */
+
+void route_command_list(struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    struct error err = ERROR_INIT;
+    struct store_page page;
+    struct store_command_list list = {0};
+    int64_t row;
+    if (route_page(x, "commands", &page, &err) != 0 || route_execution_row(x, &row, &err) != 0 ||
+        store_command_list(s->store, row, &page, &list, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    json_t *items = json_array();
+    for (size_t i = 0; i < list.count; i++) {
+        json_array_append_new(items, commands_encode(&list.items[i]));
+    }
+    int64_t last = list.count == 0 ? 0 : list.items[list.count - 1].row;
+    bool full = list.count == (size_t)page.limit;
+    store_command_list_done(&list);
+    route_reply_page(x, "commands", items, full, last);
+}
+
+void route_command_get(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    struct command_wait w = {.status = 200};
+    if (route_wait_until(x, &w.until, &err) != 0 ||
+        route_execution_row(x, &w.execution_row, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    const char *id = http_param(x, 1);
+    if (strlen(id) > ID_MAX) {
+        error_set(&err, ERROR_COMMAND_NOT_FOUND, "no such command");
+        route_fail(x, &err);
+        return;
+    }
+    snprintf(w.command_id, sizeof(w.command_id), "%s", id);
+    if (w.until == 0) {
+        reply_command(x, &w);
+    } else if (keep_wait(x, &w, &err) != 0) {
+        route_fail(x, &err);
+    } else {
+        await_command(x);
+    }
+}
+
+/* --- abort ------------------------------------------------------------------------------------------------- */
+
+void route_command_delete(struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    struct error err = ERROR_INIT;
+    struct store_command row = {0};
+    struct live_execution *execution = NULL;
+    int64_t execution_row;
+    int64_t token;
+    if (route_execution_row(x, &execution_row, &err) != 0 ||
+        store_command_get(s->store, execution_row, http_param(x, 1), &row, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    bool over = commands_is_final(&row);
+    store_command_done(&row);
+    if (over) {
+        http_reply_empty(x, 204);
+        return;
+    }
+    if (http_fencing_token(x, &token, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
+    execution = live_find(s->live, http_tenant(x), http_param(x, 0));
+    if (execution == NULL || execution->row != execution_row) {
+        live_unref(execution);
+        http_reply_empty(x, 204); /* it ended meanwhile */
+    } else if (executions_fence(execution, token, &err) != 0) {
+        live_unref(execution);
+        route_fail(x, &err);
+    } else {
+        route_await_end(x, execution, END_ABORTED, "a command was aborted by request");
+    }
+}

@@ -1,0 +1,41 @@
+/* The routes: decode, call a service, encode. No rules, no state beyond an exchange's own. */
+#ifndef EXECHOST_SERVER_ROUTES_ROUTES_H
+#define EXECHOST_SERVER_ROUTES_ROUTES_H
+
+#include "server/config.h"
+#include "server/http/http.h"
+
+/* The whole table; static but for the body caps, which the first call sets from the configuration. */
+const struct http_route *routes_table(const struct config *config, size_t *count);
+
+void route_execution_create(struct http_exchange *x);
+void route_execution_list(struct http_exchange *x);
+void route_execution_get(struct http_exchange *x);
+void route_execution_patch(struct http_exchange *x);
+void route_execution_delete(struct http_exchange *x);
+void route_execution_reclaim(struct http_exchange *x);
+void route_execution_owner(struct http_exchange *x);
+
+void route_command_create(struct http_exchange *x);
+void route_command_list(struct http_exchange *x);
+void route_command_get(struct http_exchange *x);
+void route_command_delete(struct http_exchange *x);
+
+void route_checkpoint_create(struct http_exchange *x);
+void route_checkpoint_list(struct http_exchange *x);
+void route_checkpoint_get(struct http_exchange *x);
+void route_checkpoint_delete(struct http_exchange *x);
+void route_checkpoint_verify(struct http_exchange *x);
+void route_checkpoint_restore(struct http_exchange *x);
+
+void route_image_list(struct http_exchange *x);
+void route_image_fetch(struct http_exchange *x);
+void route_image_remove(struct http_exchange *x);
+
+void route_host(struct http_exchange *x);
+void route_health(struct http_exchange *x);
+void route_ready(struct http_exchange *x);
+void route_openapi_json(struct http_exchange *x);
+void route_openapi_yaml(struct http_exchange *x);
+
+#endif

@@ -1,0 +1,58 @@
+#include "server/routes/routes.h"
+
+#include "base/macros.h"
+
+enum { BODY_DEFAULT = 1024 * 1024, BODY_SMALL = 64 * 1024, BODY_CONFIGURED = 1 };
+
+/* BODY_CONFIGURED stands for `maxBodyBytes`. */
+static struct http_route routes[] = {
+    {"POST", "/v1/executions", ROUTE_JOB, route_execution_create, BODY_CONFIGURED, "wait"},
+    {"GET", "/v1/executions", ROUTE_INLINE, route_execution_list, 0,
+     "state host ownerId label limit cursor"},
+    {"GET", "/v1/executions/{executionId}", ROUTE_INLINE, route_execution_get, 0,
+     "waitMs incarnation"},
+    {"PATCH", "/v1/executions/{executionId}", ROUTE_JOB, route_execution_patch, BODY_DEFAULT, ""},
+    {"DELETE", "/v1/executions/{executionId}", ROUTE_JOB, route_execution_delete, 0, ""},
+    {"POST", "/v1/executions/{executionId}/reclaim", ROUTE_JOB, route_execution_reclaim, 0, ""},
+    {"PUT", "/v1/executions/{executionId}/owner", ROUTE_JOB, route_execution_owner, BODY_SMALL, ""},
+
+    {"POST", "/v1/executions/{executionId}/commands", ROUTE_JOB, route_command_create,
+     BODY_CONFIGURED, "wait"},
+    {"GET", "/v1/executions/{executionId}/commands", ROUTE_INLINE, route_command_list, 0,
+     "incarnation limit cursor"},
+    {"GET", "/v1/executions/{executionId}/commands/{commandId}", ROUTE_INLINE, route_command_get, 0,
+     "waitMs incarnation"},
+    {"DELETE", "/v1/executions/{executionId}/commands/{commandId}", ROUTE_JOB, route_command_delete,
+     0, "incarnation"},
+
+    {"POST", "/v1/executions/{executionId}/checkpoints", ROUTE_JOB, route_checkpoint_create,
+     BODY_DEFAULT, "wait"},
+    {"GET", "/v1/checkpoints", ROUTE_INLINE, route_checkpoint_list, 0,
+     "sourceExecutionId durability limit cursor"},
+    {"GET", "/v1/checkpoints/{checkpointId}", ROUTE_INLINE, route_checkpoint_get, 0, "waitMs"},
+    {"DELETE", "/v1/checkpoints/{checkpointId}", ROUTE_JOB, route_checkpoint_delete, 0, ""},
+    {"POST", "/v1/checkpoints/{checkpointId}/verify", ROUTE_JOB, route_checkpoint_verify, 0, ""},
+    {"POST", "/v1/checkpoints/{checkpointId}/restore", ROUTE_JOB, route_checkpoint_restore,
+     BODY_DEFAULT, "wait"},
+
+    {"GET", "/v1/images", ROUTE_JOB, route_image_list, 0, ""},
+    {"POST", "/v1/images", ROUTE_JOB, route_image_fetch, BODY_SMALL, ""},
+    {"DELETE", "/v1/images", ROUTE_JOB, route_image_remove, 0, "reference host"},
+
+    {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},
+    {"GET", "/healthz", ROUTE_INLINE, route_health, 0, ""},
+    {"GET", "/readyz", ROUTE_INLINE, route_ready, 0, ""},
+    {"GET", "/openapi.json", ROUTE_INLINE, route_openapi_json, 0, ""},
+    {"GET", "/openapi.yaml", ROUTE_INLINE, route_openapi_yaml, 0, ""},
+};
+
+const struct http_route *routes_table(const struct config *config, size_t *count)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+        if (routes[i].body_max == BODY_CONFIGURED) {
+            routes[i].body_max = (size_t)config->body_max;
+        }
+    }
+    *count = ARRAY_SIZE(routes);
+    return routes;
+}
