@@ -1,9 +1,9 @@
 /* workspace_tar_feed over arbitrary bytes, handed over in uneven pieces. The sink holds the feeder
  * to the contract of workspace/entry.h: relative clean names, data inside the file and rising. */
+#include "tests/fuzz/fuzz.h"
+
 #include "workspace/tar.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { APPARENT_MAX = 1 << 20, PIECE = 700 };
@@ -20,13 +20,6 @@ struct checker {
     int64_t at;
     int64_t total;
 };
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static bool is_clean(const char *path)
 {
@@ -53,17 +46,17 @@ static int check_begin(struct workspace_sink *sink, const struct workspace_entry
     struct checker *c = (struct checker *)sink;
 
     (void)err;
-    require(!c->open);
-    require(is_clean(entry->path) && strlen(entry->path) <= WORKSPACE_PATH_MAX);
-    require(entry->size >= 0 && (entry->type == WORKSPACE_FILE || entry->size == 0));
-    require((entry->mode & ~07777U) == 0);
-    require((entry->type == WORKSPACE_SYMLINK || entry->type == WORKSPACE_HARDLINK) ==
-            (entry->target != NULL));
+    fuzz_require(!c->open);
+    fuzz_require(is_clean(entry->path) && strlen(entry->path) <= WORKSPACE_PATH_MAX);
+    fuzz_require(entry->size >= 0 && (entry->type == WORKSPACE_FILE || entry->size == 0));
+    fuzz_require((entry->mode & ~07777U) == 0);
+    fuzz_require((entry->type == WORKSPACE_SYMLINK || entry->type == WORKSPACE_HARDLINK) ==
+                 (entry->target != NULL));
     c->open = true;
     c->size = entry->size;
     c->at = 0;
     c->total += entry->size;
-    require(c->total <= APPARENT_MAX);
+    fuzz_require(c->total <= APPARENT_MAX);
     return 0;
 }
 
@@ -74,7 +67,7 @@ static int check_data(struct workspace_sink *sink, int64_t offset, const void *d
     volatile uint8_t touch = 0;
 
     (void)err;
-    require(c->open && offset >= c->at && offset + (int64_t)len <= c->size);
+    fuzz_require(c->open && offset >= c->at && offset + (int64_t)len <= c->size);
     for (size_t i = 0; i < len; i++) {
         touch ^= ((const uint8_t *)data)[i];
     }
@@ -88,7 +81,7 @@ static int check_end(struct workspace_sink *sink, struct error *err)
     struct checker *c = (struct checker *)sink;
 
     (void)err;
-    require(c->open);
+    fuzz_require(c->open);
     c->open = false;
     return 0;
 }
@@ -105,8 +98,6 @@ static ssize_t read_piece(void *ctx, const void **data, struct error *err)
     return (ssize_t)len;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct workspace_sink_ops ops = {
@@ -121,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         source.strip = "workspace";
     }
     if (workspace_tar_feed(&source, &checker.sink, &err) == 0) {
-        require(!checker.open);
+        fuzz_require(!checker.open);
     }
     return 0;
 }
