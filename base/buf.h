@@ -28,7 +28,7 @@ int buf_add(struct buf *b, const void *data, size_t len) WARN_UNUSED;
 int buf_add_str(struct buf *b, const char *s) WARN_UNUSED;
 int buf_add_char(struct buf *b, char c) WARN_UNUSED;
 int buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3) WARN_UNUSED;
-int buf_vaddf(struct buf *b, const char *fmt, va_list ap) WARN_UNUSED;
+int buf_vaddf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0) WARN_UNUSED;
 /* Makes room for `len` further bytes and returns where they go, without counting them; NULL as above. */
 char *buf_reserve(struct buf *b, size_t len) WARN_UNUSED;
 

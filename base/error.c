@@ -37,6 +37,7 @@ static void copy_text(char *out, size_t size, const char *text)
 
 /* The text is composed elsewhere first: arguments may point into the error that is being replaced.
  */
+PRINTF_LIKE(4, 0)
 static void compose(struct error *err, enum error_code code, const char *suffix, const char *fmt,
                     va_list ap)
 {

@@ -131,7 +131,7 @@ static enum workspace_entry_type entry_type(struct archive_entry *e)
 /* Makes `entry` a hard link to the name in f->target; one to a special file is a special file. */
 static int take_hardlink(struct feed *f, struct archive_entry *e, struct workspace_entry *entry)
 {
-    bool top;
+    bool top = false;
     if (take_name(f, archive_entry_hardlink(e), false, f->target, &top) != 0) {
         return -1;
     }
@@ -288,7 +288,7 @@ static int pass_content(struct feed *f, const struct workspace_entry *entry)
 static int pass_entry(struct feed *f, struct archive_entry *e)
 {
     struct workspace_entry entry;
-    bool top;
+    bool top = false;
     if (take_entry(f, e, &entry, &top) != 0) {
         return -1;
     }
