@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define CGROUP "/sys/fs/cgroup/"
@@ -90,4 +91,17 @@ int64_t cgroup_oom_kills(int fd)
         return -1;
     }
     return find_number(text, "oom_kill");
+}
+
+void oom_go_first(void)
+{
+    static const char most[] = "1000";
+    /* The files of a process that is not dumpable are root's. */
+    (void)prctl(PR_SET_DUMPABLE, 1);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, most, sizeof(most) - 1);
+        close(fd);
+    }
+    (void)prctl(PR_SET_DUMPABLE, 0);
 }

@@ -41,7 +41,7 @@ int frame_read(uint8_t *type, uint8_t *payload, size_t *len);
 /* Sends GUEST_FAILED behind what is still in `out`; returns the status to exit with. */
 int frame_failed(struct frame_out *out, int errnum, const char *text);
 
-/* --- cgroup.c: the counters of the own container ------------------------------------------------ */
+/* --- cgroup.c: the own container's memory, counters ------------------------------------------------ */
 
 struct cgroup_usage {
     int64_t cpu_ms;
@@ -54,6 +54,11 @@ void cgroup_read_usage(struct cgroup_usage *out);
 int cgroup_open_oom(void);
 /* How many processes the kernel has killed for memory so far; -1 when unknown. */
 int64_t cgroup_oom_kills(int fd);
+
+/* Makes the calling process the first that the kernel kills when the execution's memory is out, so that
+ * neither the idle process nor the runner goes first. Lets others of its user look into the process for
+ * a moment. */
+void oom_go_first(void);
 
 /* --- spawn.c: the program ------------------------------------------------------------------------ */
 

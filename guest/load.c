@@ -484,6 +484,8 @@ int load_main(const char *directory)
         return frame_failed(&load.out, errno, directory);
     }
     umask(0);
+    /* Nothing else of the user runs during a load. */
+    oom_go_first();
     if (apply_all(&load) != 0) {
         return frame_failed(&load.out, errno, failed_at(&load));
     }

@@ -349,6 +349,8 @@ static int prepare(struct run *run)
 int run_main(const struct spawn_spec *spec)
 {
     static struct run run;
+    /* Its pages are needed most when there are no more to be had. */
+    explicit_bzero(&run, sizeof(run));
     struct spawn_failure failure;
     struct spawned program;
     if (prepare(&run) != 0) {

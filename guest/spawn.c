@@ -126,6 +126,8 @@ static _Noreturn void child_main(const struct child_end *end)
         child_fail(end, true, errno);
     }
     reset_signals();
+    /* What this process has left open by now is the program's own. */
+    oom_go_first();
     child_fail(end, false, exec_program(end->spec->argv));
 }
 

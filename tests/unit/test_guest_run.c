@@ -266,6 +266,7 @@ static void test_program_gets_a_clean_process(void **state)
     expect_out(&(struct guest_run){.argv = RUN("--", "grep", "-E", "^Sig(Blk|Ign)",
                                                "/proc/self/status")},
                "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    expect_out(&(struct guest_run){.argv = RUN("--", "cat", "/proc/self/oom_score_adj")}, "1000\n");
     expect_out(&(struct guest_run){
                    .argv = SHELL("set -- $(cat /proc/$$/stat); [ $1 = $5 ] && [ $1 = $6 ]")},
                "");
