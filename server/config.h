@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* X(member, json key, default, minimum, maximum, what it is) */
 #define CONFIG_NUMBERS(X)                                                                          \
@@ -63,7 +64,11 @@ struct config_flags {
  * EXECHOST_<KEY IN UPPER SNAKE CASE> for every scalar key), file, default. ERROR_INVALID_REQUEST with the
  * key in `field`. `user` ("uid:gid") is the key for the two ids. */
 int config_load(const struct config_flags *flags, struct config *out, struct error *err) WARN_UNUSED;
+/* The same of one JSON text and the defaults alone. */
+int config_parse(const char *text, size_t len, struct config *out, struct error *err) WARN_UNUSED;
 void config_done(struct config *config);
+/* Prints the table of keys: one line each with key, default, range and what it is. */
+void config_describe(FILE *out);
 /* The roots of a tenant, NULL-ended, or NULL. Borrowed. */
 const char *const *config_git_roots_of(const struct config *config, const char *tenant);
 

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c, const char *target)
+struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
+                                   const char *target)
 {
     const union MHD_ConnectionInfo *info;
     struct http_exchange *x = calloc(1, sizeof(*x));
@@ -120,7 +121,8 @@ bool server_is_stopping(struct http_server *s)
     return stopping;
 }
 
-/* --- what handlers ask ------------------------------------------------------------------------------ */
+/* --- what handlers ask
+ * ------------------------------------------------------------------------------ */
 
 void *http_service(const struct http_exchange *x)
 {
@@ -159,7 +161,8 @@ const char *http_body(const struct http_exchange *x, size_t *len)
     return buf_str(&x->body);
 }
 
-/* Decimal digits with an optional minus, nothing else: strtoll alone takes blanks and plus signs. */
+/* Decimal digits with an optional minus, nothing else: strtoll alone takes blanks and plus signs.
+ */
 static int parse_int(const char *text, int64_t *out)
 {
     const char *digits = text[0] == '-' ? text + 1 : text;
@@ -178,8 +181,8 @@ static int parse_int(const char *text, int64_t *out)
     return 0;
 }
 
-int http_query_int(const struct http_exchange *x, const char *name, int64_t min, int64_t max, int64_t *out,
-                   struct error *err)
+int http_query_int(const struct http_exchange *x, const char *name, int64_t min, int64_t max,
+                   int64_t *out, struct error *err)
 {
     const char *text = http_query(x, name);
     int64_t value;

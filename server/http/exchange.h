@@ -1,11 +1,12 @@
-/* Inside of the HTTP adapter: the exchange, the server, and what their files call of each other. No file
- * outside server/http includes this.
+/* Inside of the HTTP adapter: the exchange, the server, and what their files call of each other. No
+ * file outside server/http includes this.
  *
- * Threads: an exchange belongs to one thread at a time, its event thread or, in EXCHANGE_JOB, a worker;
- * the hand-over is under `lock`. While armed or waiting, wakers (topics, timers, heartbeat, stop) touch it
- * under `lock` too, and hold a reference. The connection's own reference ends when libmicrohttpd says that
- * the request is completed, which it never does while the connection is suspended.
- * Lock order: server lock, exchange lock; libmicrohttpd's and the pool's are below both. */
+ * Threads: an exchange belongs to one thread at a time, its event thread or, in EXCHANGE_JOB, a
+ * worker; the hand-over is under `lock`. While armed or waiting, wakers (topics, timers, heartbeat,
+ * stop) touch it under `lock` too, and hold a reference. The connection's own reference ends when
+ * libmicrohttpd says that the request is completed, which it never does while the connection is
+ * suspended. Lock order: server lock, exchange lock; libmicrohttpd's and the pool's are below both.
+ */
 #ifndef EXECHOST_SERVER_HTTP_EXCHANGE_H
 #define EXECHOST_SERVER_HTTP_EXCHANGE_H
 
@@ -75,6 +76,7 @@ struct http_exchange {
     const char *cors_origin;         /* the configured one it comes from, or NULL */
     struct router_match match;
     bool body_announced;
+    bool body_too_long; /* of unknown length, or too long to be thrown away unless it is taken */
     struct buf body;
     int linger_fd; /* kept open a little so that a refusal survives its unread body; -1: none */
 
@@ -118,41 +120,48 @@ struct http_server {
     bool heartbeat_running;       /* [lock] */
 };
 
-/* --- exchange.c: life and the request's side ------------------------------------------------------ */
+/* --- exchange.c: life and the request's side
+ * ------------------------------------------------------ */
 
 /* For libmicrohttpd's callback at the request line. NULL when memory is out. */
-struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c, const char *target);
+struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
+                                   const char *target);
 void exchange_ref(struct http_exchange *x);
 void exchange_unref(struct http_exchange *x);
-/* Counts it among those a stopping server waits for, until it is answered; false when the server stops. */
+/* Counts it among those a stopping server waits for, until it is answered; false when the server
+ * stops. */
 bool exchange_begin_work(struct http_exchange *x);
 void exchange_end_work(struct http_exchange *x);
-/* The request is over (answered, or its connection broke): logs it and ends the connection's reference. */
+/* The request is over (answered, or its connection broke): logs it and ends the connection's
+ * reference. */
 void exchange_completed(struct http_exchange *x);
 void exchange_set_phase(struct http_exchange *x, enum exchange_phase phase);
 /* Under the exchange's lock, the connection suspended: lets its event thread go on. */
 void exchange_resume_locked(struct http_exchange *x);
 bool server_is_stopping(struct http_server *s);
 
-/* --- head.c: the checks before a body is read ------------------------------------------------------ */
+/* --- head.c: the checks before a body is read
+ * ------------------------------------------------------ */
 
-/* Fills method, ids, route. -1: `err` is the answer (and x->reply.close says whether to close). A CORS
- * preflight is answered here: 0 with x->reply set. */
+/* Fills method, ids, route. -1: `err` is the answer (and x->reply.close says whether to close). A
+ * CORS preflight is answered here: 0 with x->reply set. */
 int head_check(struct http_exchange *x, const char *method, struct error *err) WARN_UNUSED;
 
-/* --- reply.c: the one place that sends ---------------------------------------------------------------- */
+/* --- reply.c: the one place that sends
+ * ---------------------------------------------------------------- */
 
 /* Queues x->reply on the event thread. */
 enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
-/* Writes the stored reply straight to the connection, which libmicrohttpd then must close: the only way to
- * answer in the middle of an upload. */
+/* Writes the stored reply straight to the connection, which libmicrohttpd then must close: the only
+ * way to answer in the middle of an upload. */
 void reply_send_raw(struct http_exchange *x);
 void reply_reset(struct reply *r);
 
-/* --- wait.c ------------------------------------------------------------------------------------------- */
+/* --- wait.c
+ * ------------------------------------------------------------------------------------------- */
 
-/* Carries x->wait out. True: the connection is suspended or, on a worker, was resumed: hands off. False
- * (event thread only): go on at once. */
+/* Carries x->wait out. True: the connection is suspended or, on a worker, was resumed: hands off.
+ * False (event thread only): go on at once. */
 bool wait_begin(struct http_exchange *x, bool on_event_thread);
 /* On the event thread after a wake: ends all subscriptions. */
 void wait_end(struct http_exchange *x);
@@ -160,22 +169,27 @@ void wait_end(struct http_exchange *x);
 void wait_heartbeat_start(struct http_server *s);
 /* With server->stopping set: stops the heartbeat and wakes everything that waits. */
 void wait_stop(struct http_server *s);
-/* One look at every waiting peer, which is what the heartbeat does; ends the exchanges of those gone. */
+/* One look at every waiting peer, which is what the heartbeat does; ends the exchanges of those
+ * gone. */
 void wait_probe_peers(struct http_server *s);
 
-/* --- listen.c ----------------------------------------------------------------------------------------- */
+/* --- listen.c
+ * ----------------------------------------------------------------------------------------- */
 
-/* A listening socket for "HOST:PORT" or "unix:PATH". `loopback_only`: ERROR_INVALID_REQUEST (field "listen")
- * for any other TCP address. Returns owned: the descriptor, the address to print, for unix the path. */
+/* A listening socket for "HOST:PORT" or "unix:PATH". `loopback_only`: ERROR_INVALID_REQUEST (field
+ * "listen") for any other TCP address. Returns owned: the descriptor, the address to print, for
+ * unix the path. */
 struct listener {
     int fd;
     char *address;
     char *unix_path;
 };
-int listener_open(const char *listen, bool loopback_only, struct listener *out, struct error *err) WARN_UNUSED;
+int listener_open(const char *listen, bool loopback_only, struct listener *out,
+                  struct error *err) WARN_UNUSED;
 void listener_done(struct listener *l);
 
-/* --- trace.c ------------------------------------------------------------------------------------------ */
+/* --- trace.c
+ * ------------------------------------------------------------------------------------------ */
 
 /* The caller's id if it is sane, else a new one. */
 void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
@@ -183,7 +197,8 @@ void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
 void trace_parent(const char *header, char out[TRACE_ID_LEN + 1]);
 void trace_log(const struct http_exchange *x);
 
-/* --- origin.c ----------------------------------------------------------------------------------------- */
+/* --- origin.c
+ * ----------------------------------------------------------------------------------------- */
 
 /* "localhost", 127.0.0.0/8 or [::1], each with or without a port. */
 bool origin_host_is_loopback(const char *host);

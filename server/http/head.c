@@ -3,6 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
+/* So much body of a refused request is read rather than the connection closed. */
+enum { THROWN_AWAY_MAX = 65536 };
+
 struct framing {
     unsigned hosts;
     unsigned lengths;
@@ -11,7 +14,8 @@ struct framing {
     const char *length;
 };
 
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
 {
     struct framing *f = cls;
 
@@ -28,8 +32,8 @@ static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* RFC 9112 §6.3: two readings of where a message ends are an attack, not a mistake. libmicrohttpd takes
- * the first of each header and would go on. */
+/* RFC 9112 §6.3: two readings of where a message ends are an attack, not a mistake. libmicrohttpd
+ * takes the first of each header and would go on. */
 static int check_framing(struct http_exchange *x, struct framing *f, struct error *err)
 {
     const char *fault = NULL;
@@ -41,8 +45,9 @@ static int check_framing(struct http_exchange *x, struct framing *f, struct erro
         fault = "the request has more than one Content-Length";
     } else if (f->lengths > 0 && f->encodings > 0) {
         fault = "the request has both Content-Length and Transfer-Encoding";
-    } else if (f->encodings > 1 || (f->encodings == 1 && (f->encoding == NULL ||
-                                                          strcasecmp(f->encoding, "chunked") != 0))) {
+    } else if (f->encodings > 1 ||
+               (f->encodings == 1 &&
+                (f->encoding == NULL || strcasecmp(f->encoding, "chunked") != 0))) {
         fault = "the only Transfer-Encoding understood is chunked";
     }
     if (fault != NULL) {
@@ -54,7 +59,8 @@ static int check_framing(struct http_exchange *x, struct framing *f, struct erro
 
 static bool is_mutation(const char *method)
 {
-    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
+    return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
+           strcmp(method, "OPTIONS") != 0;
 }
 
 static const char *configured_origin(const struct http_server *s, const char *origin)
@@ -67,7 +73,8 @@ static const char *configured_origin(const struct http_server *s, const char *or
     return NULL;
 }
 
-/* A page that a browser loaded from elsewhere can reach loopback, by its name or through DNS rebinding. */
+/* A page that a browser loaded from elsewhere can reach loopback, by its name or through DNS
+ * rebinding. */
 static int check_origin(struct http_exchange *x, struct error *err)
 {
     const char *host = http_header(x, "Host");
@@ -78,9 +85,11 @@ static int check_origin(struct http_exchange *x, struct error *err)
         return 0;
     }
     if (host == NULL || !origin_host_is_loopback(host)) {
-        return error_set(err, ERROR_FORBIDDEN, "without tokens configured, Host must be a loopback name");
+        return error_set(err, ERROR_FORBIDDEN,
+                         "without tokens configured, Host must be a loopback name");
     }
-    if (is_mutation(x->method) && origin != NULL && x->cors_origin == NULL && !origin_is_loopback(origin)) {
+    if (is_mutation(x->method) && origin != NULL && x->cors_origin == NULL &&
+        !origin_is_loopback(origin)) {
         return error_set(err, ERROR_FORBIDDEN, "the Origin is neither loopback nor in corsOrigins");
     }
     return 0;
@@ -94,8 +103,9 @@ static bool answer_preflight(struct http_exchange *x)
         return false;
     }
     http_add_header(x, "Access-Control-Allow-Methods", x->match.allow);
-    http_add_header(x, "Access-Control-Allow-Headers",
-                    "Authorization, Content-Type, Fencing-Token, Idempotency-Key, X-Request-Id, traceparent");
+    http_add_header(
+        x, "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, Fencing-Token, Idempotency-Key, X-Request-Id, traceparent");
     http_add_header(x, "Access-Control-Max-Age", "600");
     http_reply_empty(x, MHD_HTTP_NO_CONTENT);
     return true;
@@ -141,23 +151,31 @@ static bool is_json_type(const char *type)
     return strcasecmp(rest, "charset=utf-8") == 0 || strcasecmp(rest, "charset=\"utf-8\"") == 0;
 }
 
-/* libmicrohttpd has checked that the length is a number of 64 bits. */
+/* libmicrohttpd has checked that it is a number of 64 bits. */
+static unsigned long long announced_length(const struct framing *f)
+{
+    return f->length != NULL ? strtoull(f->length, NULL, 10) : 0;
+}
+
 static int check_body(struct http_exchange *x, const struct framing *f, struct error *err)
 {
     const struct http_route *route = x->match.route;
-    unsigned long long length = f->lengths > 0 && f->length != NULL ? strtoull(f->length, NULL, 10) : 0;
+    unsigned long long length = announced_length(f);
     const char *type;
 
-    x->body_announced = length > 0 || f->encodings > 0;
     if (route->body_max == 0 && length > 0) {
+        x->body_too_long = true;
         return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "this call takes no body");
     }
     if (length > route->body_max) {
-        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes", route->body_max);
+        x->body_too_long = true;
+        return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes",
+                         route->body_max);
     }
     type = http_header(x, "Content-Type");
     if (x->body_announced && route->body_max > 0 && (type == NULL || !is_json_type(type))) {
-        return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE, "a body must be of Content-Type application/json");
+        return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
+                         "a body must be of Content-Type application/json");
     }
     buf_init(&x->body, route->body_max);
     if (length > 0 && buf_reserve(&x->body, (size_t)length) == NULL) {
@@ -174,9 +192,11 @@ int head_check(struct http_exchange *x, const char *method, struct error *err)
     trace_request_id(http_header(x, "X-Request-Id"), x->request_id);
     trace_parent(http_header(x, "traceparent"), x->trace_id);
     if (check_framing(x, &framing, err) != 0) {
+        x->body_announced = true;
         return -1;
     }
-    x->body_announced = framing.encodings > 0 || (framing.length != NULL && strcmp(framing.length, "0") != 0);
+    x->body_announced = framing.encodings > 0 || announced_length(&framing) > 0;
+    x->body_too_long = framing.encodings > 0 || announced_length(&framing) > THROWN_AWAY_MAX;
     if (server_is_stopping(x->server)) {
         x->reply.close = true;
         return error_set(err, ERROR_OVERLOADED, "the service is stopping");

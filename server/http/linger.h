@@ -1,6 +1,6 @@
-/* Sockets of refused uploads, read and thrown away for a moment after the answer: a socket closed with
- * unread input is reset, and the reset may overtake the answer at the client. Bounded in number and time;
- * works on the timer thread, never blocks. Any thread. */
+/* Sockets of refused uploads, read and thrown away for a moment after the answer: a socket closed
+ * with unread input is reset, and the reset may overtake the answer at the client. Bounded in
+ * number and time; works on the timer thread, never blocks. Any thread. */
 #ifndef EXECHOST_SERVER_HTTP_LINGER_H
 #define EXECHOST_SERVER_HTTP_LINGER_H
 

@@ -53,7 +53,8 @@ static int open_unix(const char *path, struct listener *out, struct error *err)
     _cleanup_close_ int fd = -1;
 
     if (path[0] == '\0' || strlen(path) >= sizeof(address.sun_path)) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, FIELD, "the socket path must have 1 to %zu bytes",
+        return error_set_field(err, ERROR_INVALID_REQUEST, FIELD,
+                               "the socket path must have 1 to %zu bytes",
                                sizeof(address.sun_path) - 1);
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
@@ -61,9 +62,11 @@ static int open_unix(const char *path, struct listener *out, struct error *err)
         return -1;
     }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* On Linux the file takes its mode from the unbound socket: there is no moment with a wider one. */
+    /* On Linux the file takes its mode from the unbound socket: there is no moment with a wider
+     * one. */
     if (fd < 0 || fchmod(fd, UNIX_MODE) != 0 ||
-        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, BACKLOG) != 0) {
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(fd, BACKLOG) != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot listen on %s", path);
     }
     out->unix_path = strdup(path);
@@ -82,8 +85,9 @@ static int split_host(const char *listen, char host[HOST_MAX], const char **port
     const char *colon = strrchr(listen, ':');
     size_t len = colon != NULL ? (size_t)(colon - listen) : 0;
 
-    if (len == 0 || len >= HOST_MAX || colon[1] == '\0' || colon[1 + strspn(colon + 1, "0123456789")] != '\0' ||
-        strlen(colon + 1) > 5 || strtol(colon + 1, NULL, 10) > UINT16_MAX) {
+    if (len == 0 || len >= HOST_MAX || colon[1] == '\0' ||
+        colon[1 + strspn(colon + 1, "0123456789")] != '\0' || strlen(colon + 1) > 5 ||
+        strtol(colon + 1, NULL, 10) > UINT16_MAX) {
         return -1;
     }
     *port = colon + 1;
@@ -123,22 +127,24 @@ static int describe(int fd, struct listener *out)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return -1;
     }
-    if (asprintf(&out->address, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host,
-                 port) < 0) {
+    if (asprintf(&out->address, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
+                 host, port) < 0) {
         out->address = NULL;
         return -1;
     }
     return 0;
 }
 
-static int bind_tcp(const struct addrinfo *a, const char *listen_text, struct listener *out, struct error *err)
+static int bind_tcp(const struct addrinfo *a, const char *listen_text, struct listener *out,
+                    struct error *err)
 {
     _cleanup_close_ int fd =
         socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     int one = 1;
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
-        bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0 || describe(fd, out) != 0) {
+        bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0 ||
+        describe(fd, out) != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot listen on %s", listen_text);
     }
     out->fd = TAKE_FD(fd);
@@ -163,9 +169,11 @@ static const struct addrinfo *choose(const struct addrinfo *list)
     return list;
 }
 
-static int open_tcp(const char *listen_text, bool loopback_only, struct listener *out, struct error *err)
+static int open_tcp(const char *listen_text, bool loopback_only, struct listener *out,
+                    struct error *err)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     _cleanup_(free_addresses) struct addrinfo *list = NULL;
     char host[HOST_MAX];
     const char *port;
@@ -174,7 +182,8 @@ static int open_tcp(const char *listen_text, bool loopback_only, struct listener
 
     if (split_host(listen_text, host, &port) != 0) {
         return error_set_field(err, ERROR_INVALID_REQUEST, FIELD,
-                               "\"%s\" is neither HOST:PORT (IPv6 in brackets) nor unix:PATH", listen_text);
+                               "\"%s\" is neither HOST:PORT (IPv6 in brackets) nor unix:PATH",
+                               listen_text);
     }
     rc = getaddrinfo(host, port, &hints, &list);
     if (rc != 0) {
@@ -183,15 +192,17 @@ static int open_tcp(const char *listen_text, bool loopback_only, struct listener
     }
     chosen = choose(list);
     if (loopback_only && !is_loopback(chosen->ai_addr)) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, FIELD,
-                               "%s is not loopback, and without tokens the service listens on loopback or a "
-                               "unix socket only",
-                               listen_text);
+        return error_set_field(
+            err, ERROR_INVALID_REQUEST, FIELD,
+            "%s is not loopback, and without tokens the service listens on loopback or a "
+            "unix socket only",
+            listen_text);
     }
     return bind_tcp(chosen, listen_text, out, err);
 }
 
-int listener_open(const char *listen_text, bool loopback_only, struct listener *out, struct error *err)
+int listener_open(const char *listen_text, bool loopback_only, struct listener *out,
+                  struct error *err)
 {
     static const char prefix[] = "unix:";
 

@@ -22,7 +22,8 @@ void reply_reset(struct reply *r)
 }
 
 /* Takes `data` unless it is static. */
-static void store_reply(struct http_exchange *x, unsigned status, const char *type, void *data, size_t len)
+static void store_reply(struct http_exchange *x, unsigned status, const char *type, void *data,
+                        size_t len)
 {
     struct reply *r = &x->reply;
 
@@ -63,8 +64,8 @@ void http_reply_json(struct http_exchange *x, unsigned status, json_t *body)
     store_json(x, status, "application/json", body);
 }
 
-void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type, const void *data, size_t len,
-                      bool copy)
+void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type, const void *data,
+                      size_t len, bool copy)
 {
     void *own = NULL;
 
@@ -93,8 +94,9 @@ void http_reply_error(struct http_exchange *x, const struct error *err)
 {
     unsigned status = (unsigned)api_problem_kind(err->code)->status;
 
-    if (status >= 500) {
-        enum log_level level = status == MHD_HTTP_INTERNAL_SERVER_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
+    if (status >= 500 && err->code != ERROR_OVERLOADED) {
+        enum log_level level =
+            status == MHD_HTTP_INTERNAL_SERVER_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
 
         log_failure(level, err, "request failed", "requestId", x->request_id, NULL);
     }
@@ -111,7 +113,8 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
     char *own_value = strdup(value);
 
     if (own_name == NULL || own_value == NULL || r->header_count == REPLY_HEADERS_MAX) {
-        log_error("a header of an answer was lost", "header", name, "requestId", x->request_id, NULL);
+        log_error("a header of an answer was lost", "header", name, "requestId", x->request_id,
+                  NULL);
         free(own_name);
         free(own_value);
         return;
@@ -121,10 +124,11 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
     r->header_count++;
 }
 
-/* --- sending ------------------------------------------------------------------------------------------ */
+/* --- sending
+ * ------------------------------------------------------------------------------------------ */
 
-static void add_common_headers(struct http_exchange *x, void (*add)(void *ctx, const char *n, const char *v),
-                               void *ctx)
+static void add_common_headers(struct http_exchange *x,
+                               void (*add)(void *ctx, const char *n, const char *v), void *ctx)
 {
     const struct reply *r = &x->reply;
 
@@ -157,7 +161,8 @@ static void add_to_response(void *ctx, const char *name, const char *value)
 enum MHD_Result reply_send(struct http_exchange *x)
 {
     struct reply *r = &x->reply;
-    enum MHD_ResponseMemoryMode mode = r->data_is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE;
+    enum MHD_ResponseMemoryMode mode =
+        r->data_is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE;
     struct MHD_Response *response;
     enum MHD_Result queued;
 

@@ -13,7 +13,8 @@ static bool segment_fits(const char *pattern, size_t len, const char *segment, c
     return strlen(segment) == len && memcmp(pattern, segment, len) == 0;
 }
 
-static bool path_fits(const char *pattern, const struct uri *uri, const char *params[HTTP_PARAMS_MAX])
+static bool path_fits(const char *pattern, const struct uri *uri,
+                      const char *params[HTTP_PARAMS_MAX])
 {
     unsigned param_count = 0;
 
@@ -46,8 +47,8 @@ static void allow_add(char allow[ROUTER_ALLOW_SIZE], const char *method)
     }
 }
 
-void router_find(const struct http_route *routes, size_t count, const struct uri *uri, const char *method,
-                 struct router_match *out)
+void router_find(const struct http_route *routes, size_t count, const struct uri *uri,
+                 const char *method, struct router_match *out)
 {
     const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
 

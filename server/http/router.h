@@ -8,15 +8,17 @@
 enum { ROUTER_ALLOW_SIZE = 64 };
 
 struct router_match {
-    const struct http_route *route;         /* NULL when nothing has this path and method */
-    const char *params[HTTP_PARAMS_MAX];    /* borrowed from the uri */
-    char allow[ROUTER_ALLOW_SIZE];          /* methods of the path: "GET, HEAD, POST"; "" when unknown */
+    const struct http_route *route;      /* NULL when nothing has this path and method */
+    const char *params[HTTP_PARAMS_MAX]; /* borrowed from the uri */
+    char allow[ROUTER_ALLOW_SIZE]; /* methods of the path: "GET, HEAD, POST"; "" when unknown */
 };
 
 /* HEAD means the GET route. Of two routes that fit the first is taken. */
-void router_find(const struct http_route *routes, size_t count, const struct uri *uri, const char *method,
-                 struct router_match *out);
-/* ERROR_INVALID_REQUEST with the name in `field` for a malformed query or a name the route does not take. */
-int router_check_query(const struct http_route *route, const struct uri *uri, struct error *err) WARN_UNUSED;
+void router_find(const struct http_route *routes, size_t count, const struct uri *uri,
+                 const char *method, struct router_match *out);
+/* ERROR_INVALID_REQUEST with the name in `field` for a malformed query or a name the route does not
+ * take. */
+int router_check_query(const struct http_route *route, const struct uri *uri,
+                       struct error *err) WARN_UNUSED;
 
 #endif

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <time.h>
 
-/* A connection's memory holds its head, parsed, and what was read of the body; it is reserved, not used,
- * until something comes. Heads of 16 KiB with many fields fit. */
+/* A connection's memory holds its head, parsed, and what was read of the body; it is reserved, not
+ * used, until something comes. Heads of 16 KiB with many fields fit. */
 enum { CONNECTION_MEMORY = 48 * 1024, CONNECTION_MEMORY_STEP = 4096 };
 /* So long a stopping server waits for peers to take their answers. */
 enum { LAST_ANSWERS_SECONDS = 1 };
 
-/* --- the way of a request ------------------------------------------------------------------------------ */
+/* --- the way of a request
+ * ------------------------------------------------------------------------------ */
 
 /* On the event thread after a wake. False: the peer is gone. */
 static bool go_on(struct http_exchange *x)
@@ -107,6 +108,9 @@ static enum MHD_Result on_request_complete(struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
 
+    if (x->reply.status != 0) {
+        return reply_send(x);
+    }
     if (!exchange_begin_work(x)) {
         x->reply.close = true;
         (void)error_set(&err, ERROR_OVERLOADED, "the service is stopping");
@@ -120,7 +124,6 @@ static enum MHD_Result on_request_complete(struct http_exchange *x)
     return settle(x);
 }
 
-/* An answer before the body was read closes the connection. */
 static void keep_for_linger(struct http_exchange *x)
 {
     if (x->body_announced && x->linger_fd < 0) {
@@ -128,16 +131,22 @@ static void keep_for_linger(struct http_exchange *x)
     }
 }
 
+/* An answer at the head makes libmicrohttpd close the connection. Where no more than a little body
+ * follows it is read and thrown away first, so that the connection can be used again. */
+static bool answers_at_head(const struct http_exchange *x)
+{
+    return x->reply.close || x->body_too_long || http_header(x, "Expect") != NULL;
+}
+
 static enum MHD_Result on_head(struct http_exchange *x, const char *method)
 {
     struct error err = ERROR_INIT;
 
     if (head_check(x, method, &err) != 0) {
-        keep_for_linger(x);
         http_reply_error(x, &err);
-        return reply_send(x);
     }
-    if (x->reply.status != 0) {
+    if (x->reply.status != 0 && answers_at_head(x)) {
+        keep_for_linger(x);
         return reply_send(x);
     }
     exchange_set_phase(x, EXCHANGE_BODY);
@@ -145,7 +154,8 @@ static enum MHD_Result on_head(struct http_exchange *x, const char *method)
 }
 
 /* libmicrohttpd takes no reply in the middle of an upload, so this one goes around it. */
-static enum MHD_Result refuse_upload(struct http_exchange *x, enum error_code code, const char *detail)
+static enum MHD_Result refuse_upload(struct http_exchange *x, enum error_code code,
+                                     const char *detail)
 {
     struct error err = ERROR_INIT;
 
@@ -158,6 +168,10 @@ static enum MHD_Result refuse_upload(struct http_exchange *x, enum error_code co
 
 static enum MHD_Result on_body(struct http_exchange *x, const char *data, size_t *size)
 {
+    if (x->reply.status != 0) {
+        *size = 0; /* refused at its head */
+        return MHD_YES;
+    }
     if (*size > x->match.route->body_max - x->body.len) {
         return refuse_upload(x, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than this call takes");
     }
@@ -178,8 +192,9 @@ static enum exchange_phase phase_of(struct http_exchange *x)
     return phase;
 }
 
-static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url, const char *method,
-                                 const char *version, const char *data, size_t *size, void **context)
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url,
+                                 const char *method, const char *version, const char *data,
+                                 size_t *size, void **context)
 {
     struct http_exchange *x = *context;
 
@@ -216,7 +231,8 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
     }
 }
 
-/* --- start and end ------------------------------------------------------------------------------------- */
+/* --- start and end
+ * ------------------------------------------------------------------------------------- */
 
 static int copy_origins(struct http_server *s, const char *const *origins)
 {
@@ -255,18 +271,19 @@ static void destroy(struct http_server *s)
 static int start_daemon(struct http_server *s, const struct http_config *config, int listen_fd,
                         struct error *err)
 {
-    struct MHD_OptionItem pool_size[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)config->threads, NULL},
-                                         {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem pool_size[] = {
+        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)config->threads, NULL}, {MHD_OPTION_END, 0, NULL}};
 
     if (config->threads < 2) {
         pool_size[0].option = MHD_OPTION_END; /* a pool of one is refused */
     }
     errno = 0;
     s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, on_access, s,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
-        MHD_OPTION_CONNECTION_TIMEOUT, config->head_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_MEMORY_STEP,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
+        on_access, s, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        config->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, config->head_timeout_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_MEMORY_STEP,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, s,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_ARRAY, pool_size, MHD_OPTION_END);
     if (s->daemon == NULL) {
@@ -294,8 +311,8 @@ static void init_changed(struct http_server *s)
 }
 
 int http_server_new(const struct http_config *config, const struct http_route *routes, size_t count,
-                    void *service, struct pool *pool, struct timers *timers, struct http_server **out,
-                    struct error *err)
+                    void *service, struct pool *pool, struct timers *timers,
+                    struct http_server **out, struct error *err)
 {
     struct http_server *s = calloc(1, sizeof(*s));
     struct listener listener = {.fd = -1};

@@ -67,8 +67,8 @@ void topics_join(struct topics *t, const char *name, struct topic_waiter *w)
 {
     struct bucket *b;
 
-    /* A cut name would only be woken too often or not before its deadline; names are made of ids, whose
-     * lengths are bounded far below. */
+    /* A cut name would only be woken too often or not before its deadline; names are made of ids,
+     * whose lengths are bounded far below. */
     snprintf(w->name, sizeof(w->name), "%s", name);
     w->bucket = hash_name(w->name);
     b = &t->buckets[w->bucket];

@@ -9,7 +9,8 @@
 
 static bool request_id_is_sane(const char *s)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t len = strspn(s, allowed);
 
     return len >= 1 && len <= REQUEST_ID_MAX && s[len] == '\0';
@@ -32,7 +33,8 @@ static bool is_hex(const char *s, size_t len)
     return strspn(s, "0123456789abcdef") >= len;
 }
 
-/* https://www.w3.org/TR/trace-context: version-traceid-parentid-flags; later versions may append. */
+/* https://www.w3.org/TR/trace-context: version-traceid-parentid-flags; later versions may append.
+ */
 void trace_parent(const char *header, char out[TRACE_ID_LEN + 1])
 {
     enum { VERSION = 2, PARENT_ID = 16, FLAGS = 2, WHOLE = 2 + 1 + 32 + 1 + 16 + 1 + 2 };
@@ -46,8 +48,9 @@ void trace_parent(const char *header, char out[TRACE_ID_LEN + 1])
     }
     trace = header + VERSION + 1;
     parent = trace + TRACE_ID_LEN + 1;
-    if (!is_hex(header, VERSION) || trace[-1] != '-' || !is_hex(trace, TRACE_ID_LEN) || parent[-1] != '-' ||
-        !is_hex(parent, PARENT_ID) || parent[PARENT_ID] != '-' || !is_hex(parent + PARENT_ID + 1, FLAGS)) {
+    if (!is_hex(header, VERSION) || trace[-1] != '-' || !is_hex(trace, TRACE_ID_LEN) ||
+        parent[-1] != '-' || !is_hex(parent, PARENT_ID) || parent[PARENT_ID] != '-' ||
+        !is_hex(parent + PARENT_ID + 1, FLAGS)) {
         return;
     }
     if (strncmp(header, "ff", VERSION) == 0 || strncmp(trace, zeros, TRACE_ID_LEN) == 0 ||
@@ -65,14 +68,16 @@ void trace_log(const struct http_exchange *x)
 {
     bool read_only = strcmp(x->method, "GET") == 0 || strcmp(x->method, "HEAD") == 0;
     /* Without a method the head never was complete: libmicrohttpd refused it, or the peer went. */
-    bool quiet = x->method[0] == '\0' || (read_only && x->status_sent >= 200 && x->status_sent < 300);
+    bool quiet =
+        x->method[0] == '\0' || (read_only && x->status_sent >= 200 && x->status_sent < 300);
     char status[16];
     char duration[32];
 
     snprintf(status, sizeof(status), "%u", x->status_sent);
     snprintf(duration, sizeof(duration), "%" PRId64, (clock_mono_us() - x->started_us) / 1000);
     /* Status 0: the connection broke before an answer. */
-    log_write(quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "request", "method", x->method, "path", x->uri.path,
-              "status", status, "durationMs", duration, "requestId", x->request_id, "tenant", http_tenant(x),
-              x->trace_id[0] == '\0' ? NULL : "traceId", x->trace_id, NULL);
+    log_write(quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "request", "method", x->method, "path",
+              x->uri.path, "status", status, "durationMs", duration, "requestId", x->request_id,
+              "tenant", http_tenant(x), x->trace_id[0] == '\0' ? NULL : "traceId", x->trace_id,
+              NULL);
 }

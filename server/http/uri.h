@@ -1,5 +1,5 @@
-/* The request target, taken apart exactly: "/a/b%2Fc?name=value" into decoded segments and query pairs.
- * Owns its strings. No threads of its own. */
+/* The request target, taken apart exactly: "/a/b%2Fc?name=value" into decoded segments and query
+ * pairs. Owns its strings. No threads of its own. */
 #ifndef EXECHOST_SERVER_HTTP_URI_H
 #define EXECHOST_SERVER_HTTP_URI_H
 
@@ -10,8 +10,8 @@
 enum { URI_SEGMENTS_MAX = 10, URI_QUERY_MAX = 16 };
 
 struct uri {
-    char *path;                         /* raw, as it came, without the query; for logs */
-    char *text;                         /* what segments and pairs point into */
+    char *path;                             /* raw, as it came, without the query; for logs */
+    char *text;                             /* what segments and pairs point into */
     const char *segments[URI_SEGMENTS_MAX]; /* "/" has one, which is empty */
     unsigned segment_count;
     bool path_valid; /* false: bad escape, NUL, invalid UTF-8, too many segments */
@@ -23,8 +23,8 @@ struct uri {
     struct error query_error; /* code is ERROR_NONE when the query is well formed */
 };
 
-/* `raw` is the target of the request line. -1 only when memory is out. Escapes are %XX; "+" in the query
- * is a blank; "%2F" stays inside its segment. */
+/* `raw` is the target of the request line. -1 only when memory is out. Escapes are %XX; "+" in the
+ * query is a blank; "%2F" stays inside its segment. */
 int uri_parse(struct uri *u, const char *raw) WARN_UNUSED;
 void uri_done(struct uri *u);
 /* NULL when absent; borrowed. */

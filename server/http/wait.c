@@ -8,8 +8,8 @@
 
 enum { HEARTBEAT_MS = 15000 };
 
-/* One subscription. A waker may still be at it when the exchange has gone on and waits anew, so it has a
- * life of its own: references of the exchange, the topic and the timer. */
+/* One subscription. A waker may still be at it when the exchange has gone on and waits anew, so it
+ * has a life of its own: references of the exchange, the topic and the timer. */
 struct wait_entry {
     atomic_uint refs;
     struct http_exchange *x; /* with a reference */
@@ -156,7 +156,8 @@ void wait_end(struct http_exchange *x)
     entry_unref(e);
 }
 
-/* --- peers -------------------------------------------------------------------------------------------- */
+/* --- peers
+ * -------------------------------------------------------------------------------------------- */
 
 /* A peer that has closed its sending side counts as gone: whether it still reads can't be seen. */
 static bool peer_is_gone(int fd)
@@ -171,7 +172,8 @@ void wait_probe_peers(struct http_server *s)
     struct http_exchange *x;
 
     pthread_mutex_lock(&s->lock);
-    TAILQ_FOREACH (x, &s->waiting, entry) {
+    TAILQ_FOREACH(x, &s->waiting, entry)
+    {
         if (peer_is_gone(x->fd)) {
             wake(x, NULL, WAKE_PEER_GONE);
         }
@@ -223,7 +225,8 @@ void wait_stop(struct http_server *s)
 
     stop_heartbeat(s);
     pthread_mutex_lock(&s->lock);
-    TAILQ_FOREACH (x, &s->waiting, entry) {
+    TAILQ_FOREACH(x, &s->waiting, entry)
+    {
         wake(x, NULL, WAKE_STOPPING);
     }
     pthread_mutex_unlock(&s->lock);

@@ -1,0 +1,299 @@
+#include "server/config_settings.h"
+
+#include "api/json.h"
+#include "base/file.h"
+#include "base/id.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FILE_SIZE_MAX = 1024 * 1024 };
+
+/* --- lists
+ * --------------------------------------------------------------------------------------------- */
+
+static void free_strings(char **list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
+/* Copies an array of strings for which `fits` holds. */
+static int read_strings(const json_t *value, bool (*fits)(const char *), const char *field,
+                        const char *rule, char ***out, struct error *err)
+{
+    size_t count = json_array_size(value);
+    char **list = calloc(count + 1, sizeof(*list));
+
+    if (list == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    for (size_t i = 0; i < count || !json_is_array(value); i++) {
+        const char *text = json_string_value(json_array_get(value, i));
+
+        if (text == NULL || !fits(text)) {
+            free_strings(list);
+            return error_set_field(err, ERROR_INVALID_REQUEST, field, "%s %s", field, rule);
+        }
+        list[i] = strdup(text);
+        if (list[i] == NULL) {
+            free_strings(list);
+            return error_set(err, ERROR_INTERNAL, "out of memory");
+        }
+    }
+    free_strings(*out);
+    *out = list;
+    return 0;
+}
+
+/* SCHEME://HOST[:PORT], as browsers send it. */
+static bool is_origin(const char *text)
+{
+    const char *host = NULL;
+
+    if (strncmp(text, "http://", 7) == 0) {
+        host = text + 7;
+    } else if (strncmp(text, "https://", 8) == 0) {
+        host = text + 8;
+    }
+    return host != NULL && *host != '\0' && host[strcspn(host, "/ \t\r\n*?#@")] == '\0';
+}
+
+static bool is_absolute(const char *text)
+{
+    return text[0] == '/';
+}
+
+static int read_cors_origins(struct config *c, const json_t *value, struct error *err)
+{
+    return read_strings(value, is_origin, "corsOrigins",
+                        "must be an array of origins like https://host:port", &c->cors_origins,
+                        err);
+}
+
+static int read_git_roots(struct config *c, const json_t *value, struct error *err)
+{
+    static const char rule[] = "must map tenants to arrays of absolute paths";
+    const char *tenant;
+    json_t *roots;
+
+    if (!json_is_object(value)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "gitRoots", "gitRoots %s", rule);
+    }
+    c->git_roots = calloc(json_object_size(value) + 1, sizeof(*c->git_roots));
+    if (c->git_roots == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, tenant, roots)
+    {
+        struct config_git_roots *entry = &c->git_roots[c->git_roots_count];
+
+        if (!id_is_valid(tenant)) {
+            return error_set_field(err, ERROR_INVALID_REQUEST, "gitRoots", "gitRoots %s", rule);
+        }
+        entry->tenant = strdup(tenant);
+        if (entry->tenant == NULL) {
+            return error_set(err, ERROR_INTERNAL, "out of memory");
+        }
+        c->git_roots_count++;
+        if (read_strings(roots, is_absolute, "gitRoots", rule, &entry->roots, err) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* --- the file
+ * ------------------------------------------------------------------------------------------ */
+
+static int unknown_key(struct error *err, const char *section, const char *key)
+{
+    char name[ERROR_FIELD_MAX];
+
+    snprintf(name, sizeof(name), "%s%s%s", section != NULL ? section : "",
+             section != NULL ? "." : "", key);
+    return error_set_field(err, ERROR_INVALID_REQUEST, name, "\"%s\" is not a configuration key",
+                           name);
+}
+
+static int read_section(struct config *c, const char *section, json_t *object, struct error *err)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(object)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, section, "%s must be an object",
+                               section);
+    }
+    json_object_foreach(object, key, value)
+    {
+        const struct config_setting *s = config_setting_find(section, key);
+
+        if (s == NULL) {
+            return unknown_key(err, section, key);
+        }
+        if (config_setting_json(c, s, value, err) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_key(struct config *c, const char *key, json_t *value, struct error *err)
+{
+    const struct config_setting *s = config_setting_find(NULL, key);
+
+    if (s != NULL) {
+        return config_setting_json(c, s, value, err);
+    }
+    if (config_section_exists(key)) {
+        return read_section(c, key, value, err);
+    }
+    if (strcmp(key, "corsOrigins") == 0) {
+        return read_cors_origins(c, value, err);
+    }
+    if (strcmp(key, "gitRoots") == 0) {
+        return read_git_roots(c, value, err);
+    }
+    return unknown_key(err, NULL, key);
+}
+
+static int read_text(struct config *c, const char *text, size_t len, struct error *err)
+{
+    _cleanup_json_ json_t *root = NULL;
+    const char *key;
+    json_t *value;
+
+    if (api_json_parse_object(text, len, false, &root, err) != 0) {
+        return -1;
+    }
+    json_object_foreach(root, key, value)
+    {
+        if (read_key(c, key, value, err) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_file(struct config *c, const char *path, struct error *err)
+{
+    _cleanup_buf_ struct buf text;
+    struct error cause = ERROR_INIT;
+
+    buf_init(&text, FILE_SIZE_MAX);
+    if (file_read(path, &text, err) != 0) {
+        return -1;
+    }
+    if (read_text(c, buf_str(&text), text.len, &cause) != 0) {
+        return error_set_field(err, cause.code, cause.field, "%s: %s", path, cause.detail);
+    }
+    return 0;
+}
+
+/* --- defaults, environment, flags
+ * ------------------------------------------------------------------------ */
+
+static int apply_flags(struct config *c, const struct config_flags *flags, struct error *err)
+{
+    if (flags->listen != NULL &&
+        config_setting_text(c, config_setting_find(NULL, "listen"), flags->listen, err) != 0) {
+        return -1;
+    }
+    return flags->data == NULL ? 0
+                               : config_setting_text(c, config_setting_find(NULL, "dataDirectory"),
+                                                     flags->data, err);
+}
+
+static int make_absolute(char **path, struct error *err)
+{
+    _cleanup_free_ char *cwd = NULL;
+    const char *tail = *path;
+    char *absolute;
+
+    if (is_absolute(tail)) {
+        return 0;
+    }
+    cwd = getcwd(NULL, 0);
+    if (cwd == NULL) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot tell the working directory");
+    }
+    while (strncmp(tail, "./", 2) == 0) {
+        tail += 2;
+    }
+    if (asprintf(&absolute, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, tail) < 0) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    free(*path);
+    *path = absolute;
+    return 0;
+}
+
+static int complete(struct config *c, struct error *err)
+{
+    if (make_absolute(&c->data_dir, err) != 0) {
+        return -1;
+    }
+    if (c->checkpoint_dir == NULL &&
+        asprintf(&c->checkpoint_dir, "%s/checkpoints", c->data_dir) < 0) {
+        c->checkpoint_dir = NULL;
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    if (c->cors_origins == NULL &&
+        (c->cors_origins = calloc(1, sizeof(*c->cors_origins))) == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    return make_absolute(&c->checkpoint_dir, err);
+}
+
+int config_parse(const char *text, size_t len, struct config *out, struct error *err)
+{
+    struct config c = {0};
+
+    if (config_settings_default(&c, err) != 0 || read_text(&c, text, len, err) != 0 ||
+        complete(&c, err) != 0) {
+        config_done(&c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+int config_load(const struct config_flags *flags, struct config *out, struct error *err)
+{
+    const char *file = flags->file != NULL ? flags->file : getenv("EXECHOST_CONFIG");
+    struct config c = {0};
+
+    if (config_settings_default(&c, err) != 0 || (file != NULL && read_file(&c, file, err) != 0) ||
+        config_settings_environment(&c, err) != 0 || apply_flags(&c, flags, err) != 0 ||
+        complete(&c, err) != 0) {
+        config_done(&c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void config_done(struct config *config)
+{
+    config_settings_done(config);
+    free_strings(config->cors_origins);
+    for (size_t i = 0; i < config->git_roots_count; i++) {
+        free(config->git_roots[i].tenant);
+        free_strings(config->git_roots[i].roots);
+    }
+    free(config->git_roots);
+    *config = (struct config){0};
+}
+
+const char *const *config_git_roots_of(const struct config *config, const char *tenant)
+{
+    for (size_t i = 0; i < config->git_roots_count; i++) {
+        if (strcmp(config->git_roots[i].tenant, tenant) == 0) {
+            return (const char *const *)config->git_roots[i].roots;
+        }
+    }
+    return NULL;
+}

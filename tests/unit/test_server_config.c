@@ -1,0 +1,305 @@
+#include "server/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect_fault(const char *text, const char *field)
+{
+    struct config c;
+    struct error err = ERROR_INIT;
+
+    if (config_parse(text, strlen(text), &c, &err) != -1) {
+        fail_msg("taken: %s", text);
+    }
+    assert_int_equal(err.code, ERROR_INVALID_REQUEST);
+    assert_string_equal(err.field, field);
+    assert_string_not_equal(err.detail, "");
+}
+
+static struct config parse(const char *text)
+{
+    struct config c;
+    struct error err = ERROR_INIT;
+
+    if (config_parse(text, strlen(text), &c, &err) != 0) {
+        fail_msg("%s: %s", text, err.detail);
+    }
+    return c;
+}
+
+static void test_defaults(void **state)
+{
+    struct config c = parse("{}");
+
+    (void)state;
+#define X(member, key, def, min, max, what)                                                        \
+    assert_int_equal(c.member, def);                                                               \
+    assert_true((def) >= (min) && (def) <= (max));
+    CONFIG_NUMBERS(X)
+#undef X
+    assert_string_equal(c.listen, "127.0.0.1:8470");
+    assert_int_equal(c.data_dir[0], '/');
+    assert_string_equal(strrchr(c.data_dir, '/'), "/data");
+    assert_memory_equal(c.checkpoint_dir, c.data_dir, strlen(c.data_dir));
+    assert_string_equal(c.checkpoint_dir + strlen(c.data_dir), "/checkpoints");
+    assert_string_equal(c.docker_socket, "/var/run/docker.sock");
+    assert_true(c.docker_pull);
+    assert_true(c.compress_checkpoints);
+    assert_false(c.allow_unpinned_images);
+    assert_false(c.require_fencing);
+    assert_non_null(c.cors_origins);
+    assert_null(c.cors_origins[0]);
+    assert_null(config_git_roots_of(&c, "default"));
+    assert_int_equal(c.log_level, LOG_LEVEL_INFO);
+    config_done(&c);
+}
+
+static void test_everything_set(void **state)
+{
+    struct config c =
+        parse("{\"listen\":\"unix:/run/x\",\"dataDirectory\":\"/d\",\"checkpointDirectory\":\"/c\","
+              "\"docker\":{\"socket\":\"/s\",\"pull\":\"never\"},\"allowUnpinnedImages\":true,"
+              "\"requireFencing\":true,\"checkpointCompression\":\"none\",\"user\":\"1000:2000\","
+              "\"corsOrigins\":[\"https://a.example:8443\",\"http://b\"],\"logLevel\":\"warn\","
+              "\"gitRoots\":{\"default\":[\"/srv/a\",\"/srv/b\"],\"t\":[]},\"graceMs\":100}");
+
+    (void)state;
+    assert_string_equal(c.listen, "unix:/run/x");
+    assert_string_equal(c.data_dir, "/d");
+    assert_string_equal(c.checkpoint_dir, "/c");
+    assert_string_equal(c.docker_socket, "/s");
+    assert_false(c.docker_pull);
+    assert_true(c.allow_unpinned_images);
+    assert_true(c.require_fencing);
+    assert_false(c.compress_checkpoints);
+    assert_int_equal(c.uid, 1000);
+    assert_int_equal(c.gid, 2000);
+    assert_string_equal(c.cors_origins[1], "http://b");
+    assert_null(c.cors_origins[2]);
+    assert_string_equal(config_git_roots_of(&c, "default")[1], "/srv/b");
+    assert_null(config_git_roots_of(&c, "default")[2]);
+    assert_null(config_git_roots_of(&c, "t")[0]);
+    assert_null(config_git_roots_of(&c, "other"));
+    assert_int_equal(c.log_level, LOG_LEVEL_WARN);
+    assert_int_equal(c.grace_ms, 100);
+    config_done(&c);
+}
+
+static void test_faults_name_the_key(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *field;
+    } rows[] = {
+        {"{\"nonsense\":1}", "nonsense"},
+        {"{\"docker\":{\"nonsense\":1}}", "docker.nonsense"},
+        {"{\"docker\":1}", "docker"},
+        {"{\"socket\":\"/s\"}", "socket"},
+        {"{\"uid\":5}", "uid"},
+        {"{\"gid\":5}", "gid"},
+        {"{\"user\":\"0:1\"}", "user"},
+        {"{\"user\":\"1:0\"}", "user"},
+        {"{\"user\":\"1\"}", "user"},
+        {"{\"user\":\"nobody:nogroup\"}", "user"},
+        {"{\"user\":\"1:1:1\"}", "user"},
+        {"{\"user\":\"-1:1\"}", "user"},
+        {"{\"user\":\"2147483647:1\"}", "user"},
+        {"{\"user\":\"99999999999999999999:1\"}", "user"},
+        {"{\"user\":1000}", "user"},
+        {"{\"listen\":\"\"}", "listen"},
+        {"{\"listen\":8470}", "listen"},
+        {"{\"listen\":null}", "listen"},
+        {"{\"graceMs\":99}", "graceMs"},
+        {"{\"graceMs\":60001}", "graceMs"},
+        {"{\"graceMs\":1.5e3}", "graceMs"},
+        {"{\"graceMs\":\"3000\"}", "graceMs"},
+        {"{\"requireFencing\":\"true\"}", "requireFencing"},
+        {"{\"checkpointCompression\":\"gzip\"}", "checkpointCompression"},
+        {"{\"docker\":{\"pull\":\"always\"}}", "docker.pull"},
+        {"{\"logLevel\":\"loud\"}", "logLevel"},
+        {"{\"corsOrigins\":\"*\"}", "corsOrigins"},
+        {"{\"corsOrigins\":[\"*\"]}", "corsOrigins"},
+        {"{\"corsOrigins\":[\"https://a/\"]}", "corsOrigins"},
+        {"{\"corsOrigins\":[1]}", "corsOrigins"},
+        {"{\"gitRoots\":[]}", "gitRoots"},
+        {"{\"gitRoots\":{\"default\":\"/srv\"}}", "gitRoots"},
+        {"{\"gitRoots\":{\"default\":[\"srv\"]}}", "gitRoots"},
+        {"{\"gitRoots\":{\"\":[\"/srv\"]}}", "gitRoots"},
+        {"{\"graceMs\":3000,\"graceMs\":3000}", ""},
+        {"[]", ""},
+        {"", ""},
+        {"{} x", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        expect_fault(rows[i].text, rows[i].field);
+    }
+}
+
+static void test_range_ends_are_taken(void **state)
+{
+    char text[128];
+
+    (void)state;
+#define CHECK(member, key, value, fits)                                                            \
+    snprintf(text, sizeof(text), "{\"%s\":%lld}", key, (long long)(value));                        \
+    if (fits) {                                                                                    \
+        struct config c = parse(text);                                                             \
+        assert_int_equal(c.member, value);                                                         \
+        config_done(&c);                                                                           \
+    } else {                                                                                       \
+        expect_fault(text, key);                                                                   \
+    }
+#define X(member, key, def, min, max, what)                                                        \
+    if (strcmp(key, "uid") != 0 && strcmp(key, "gid") != 0) {                                      \
+        CHECK(member, key, min, true)                                                              \
+        CHECK(member, key, max, true)                                                              \
+        CHECK(member, key, (min)-1LL, false)                                                       \
+        CHECK(member, key, (max) + 1LL, false)                                                     \
+    }
+    CONFIG_NUMBERS(X)
+#undef X
+#undef CHECK
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_int_equal(fputs(text, f) >= 0, 1);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_precedence(void **state)
+{
+    char path[] = "/tmp/exechost-config-XXXXXX";
+    int fd = mkstemp(path);
+    struct config_flags flags = {0};
+    struct error err = ERROR_INIT;
+    struct config c;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(
+        path,
+        "{\"listen\":\"127.0.0.1:1\",\"dataDirectory\":\"/file\",\"graceMs\":111,\"drainMs\":222}");
+    setenv("EXECHOST_CONFIG", path, 1);
+    setenv("EXECHOST_LISTEN", "127.0.0.1:2", 1);
+    setenv("EXECHOST_DATA", "/environment", 1);
+    setenv("EXECHOST_GRACE_MS", "333", 1);
+    setenv("EXECHOST_DOCKER_SOCKET", "/engine", 1);
+    setenv("EXECHOST_DOCKER_PULL", "never", 1);
+    setenv("EXECHOST_REQUIRE_FENCING", "true", 1);
+    setenv("EXECHOST_USER", "5:6", 1);
+    assert_int_equal(config_load(&flags, &c, &err), 0);
+    assert_string_equal(c.listen, "127.0.0.1:2");
+    assert_string_equal(c.data_dir, "/environment");
+    assert_int_equal(c.grace_ms, 333);
+    assert_int_equal(c.drain_ms, 222);
+    assert_string_equal(c.docker_socket, "/engine");
+    assert_false(c.docker_pull);
+    assert_true(c.require_fencing);
+    assert_int_equal(c.uid, 5);
+    assert_int_equal(c.gid, 6);
+    config_done(&c);
+    flags = (struct config_flags){.listen = "127.0.0.1:3", .data = "/flag"};
+    assert_int_equal(config_load(&flags, &c, &err), 0);
+    assert_string_equal(c.listen, "127.0.0.1:3");
+    assert_string_equal(c.data_dir, "/flag");
+    assert_string_equal(c.checkpoint_dir, "/flag/checkpoints");
+    config_done(&c);
+    setenv("EXECHOST_GRACE_MS", "3 s", 1);
+    assert_int_equal(config_load(&flags, &c, &err), -1);
+    assert_string_equal(err.field, "graceMs");
+    clearenv();
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_file_faults(void **state)
+{
+    char path[] = "/tmp/exechost-config-XXXXXX";
+    int fd = mkstemp(path);
+    struct config_flags flags = {.file = path};
+    struct error err = ERROR_INIT;
+    struct config c;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "{\"graceSeconds\":3}");
+    assert_int_equal(config_load(&flags, &c, &err), -1);
+    assert_string_equal(err.field, "graceSeconds");
+    assert_non_null(strstr(err.detail, path));
+    assert_non_null(strstr(err.detail, "graceSeconds"));
+    assert_int_equal(unlink(path), 0);
+    err = (struct error)ERROR_INIT;
+    assert_int_equal(config_load(&flags, &c, &err), -1);
+    assert_non_null(strstr(err.detail, path));
+}
+
+static void test_relative_directories(void **state)
+{
+    struct config_flags flags = {.data = "./a/b"};
+    struct error err = ERROR_INIT;
+    char directory[] = "/tmp/exechost-config-XXXXXX";
+    char expected[64];
+    struct config c;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(chdir(directory), 0);
+    assert_int_equal(config_load(&flags, &c, &err), 0);
+    snprintf(expected, sizeof(expected), "%s/a/b", directory);
+    assert_string_equal(c.data_dir, expected);
+    config_done(&c);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(config_load(&flags, &c, &err), 0);
+    assert_string_equal(c.data_dir, "/a/b");
+    config_done(&c);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_description_has_every_key(void **state)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    (void)state;
+    config_describe(out);
+    assert_int_equal(fclose(out), 0);
+#define X(member, key, def, min, max, what)                                                        \
+    if (strcmp(key, "uid") != 0 && strcmp(key, "gid") != 0) {                                      \
+        assert_non_null(strstr(text, "  " key " "));                                               \
+    }
+    CONFIG_NUMBERS(X)
+#undef X
+    assert_non_null(strstr(text, "docker.pull"));
+    assert_non_null(strstr(text, "65532:65532"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_everything_set),
+        cmocka_unit_test(test_faults_name_the_key),
+        cmocka_unit_test(test_range_ends_are_taken),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_file_faults),
+        cmocka_unit_test(test_relative_directories),
+        cmocka_unit_test(test_description_has_every_key),
+    };
+
+    clearenv();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
