@@ -23,7 +23,7 @@ def known(step, *keys):
 def poll(row, within_ms, attempt):
     """Tries until it succeeds; the last failure counts once the time is over."""
     from .row import Failure
-    deadline = time.monotonic() + within_ms / 1000
+    deadline = time.monotonic() + within_ms / 1000 * row.world.slow
     while True:
         try:
             return attempt()
@@ -158,6 +158,21 @@ def race(row, step):
             raise Mismatch(f"expected {step['statuses']}, got {dict(statuses)}")
 
 
+def do_step(row, step):
+    """{"do": "${step}"}: a step that a case brings along."""
+    known(step, "do")
+    row.step(row.fill(row.fill(step["do"])))
+
+
+def try_step(row, step):
+    """{"try": step}: whatever comes of it, a broken connection included."""
+    known(step, "try")
+    try:
+        row.step(step["try"])
+    except Exception:  # the steps that follow say what must have come of it
+        pass
+
+
 def sleep(row, step):
     known(step, "sleep")
     time.sleep(step["sleep"] / 1000)
@@ -244,6 +259,42 @@ def run_binary(row, step):
         raise Mismatch(f"sanitizer: {errors[:2000]}")
     if "saveStdout" in step:
         row.set(step["saveStdout"], output.strip())
+
+
+def second_service(row, step):
+    """{"secondService": [steps]}: the steps see another service with a data directory of its own."""
+    known(step, "secondService")
+    first, instance = row.service, row.variables["instance"]
+    config = row.world.service_config(row.own.get("config"), row.variables)
+    row.service = service.Service(row.world.binary, row.directory / "second", config)
+    try:
+        row.service.start()
+        row.steps(step["secondService"])
+        row.service.stop()
+    finally:
+        row.service.kill()
+        row.service = first
+        row.set("instance", instance)
+
+
+def unix_service(row, step):
+    """{"unixService": path, "steps": […]}: the row's service listens on a unix socket."""
+    known(step, "unixService", "steps")
+    path = row.fill(step["unixService"])
+    row.service.listen = f"unix:{path}"
+    row.service.start(wait=False)
+    engine.wait_for(lambda: pathlib.Path(path).exists(), 30, f"{path} does not appear")
+    row.steps(step["steps"])
+    row.service.stop()
+
+
+def memory(row, step):
+    """{"memoryAs": name, "notAbove"?: bytes, "plus"?: bytes}: resident bytes of the service."""
+    known(step, "memoryAs", "notAbove", "plus")
+    value = row.service.resident_bytes()
+    row.set(step["memoryAs"], value)
+    if "notAbove" in step:
+        match({"$range": [0, row.fill(step["notAbove"]) + step.get("plus", 0)]}, value, "resident")
 
 
 def raw_http(row, step):
@@ -472,7 +523,8 @@ FILE_VERBS = {
 ACTIONS = {
     "provision": provision, "exec": execute, "sh": execute, "terminate": terminate,
     "parallel": parallel, "background": background, "join": join, "race": race, "sleep": sleep,
-    "times": repeat_steps, "assert": assertion, "timeFrom": time_difference, "timeAs": set_time,
+    "times": repeat_steps, "do": do_step, "try": try_step,
+    "secondService": second_service, "unixService": unix_service, "memoryAs": memory, "assert": assertion, "timeFrom": time_difference, "timeAs": set_time,
     "service": service_action, "binary": run_binary, "raw": raw_http, "halfBody": slow_body,
     "proxy": proxy_action, "engine": engine_action, "git": make_repository, "file": file_action,
 }

@@ -139,6 +139,15 @@ def check_samples(world, report):
             report.other(f"schema of {method} {template} {status}", f"accepts: {wrong[:5]}")
 
 
+def check_examples(report):
+    """The self test, as one case of every complete run."""
+    tried, problems = selftest.check()
+    if problems or not tried:
+        report.other("schema self test", "; ".join(problems[:5]) or "nothing was tried")
+    else:
+        report.passed += 1
+
+
 def main():
     arguments = options()
     if arguments.self_test:
@@ -164,6 +173,8 @@ def run(arguments, rows):
     rows = runnable(report, rows)
     try:
         world.start_shared()
+        if not arguments.only:
+            check_examples(report)
         run_rows(world, report, rows, arguments.jobs)
         check_samples(world, report)
         check_end(world, report)

@@ -10,7 +10,7 @@ from .match import Mismatch, match
 from .proxy import Proxy
 from .schema import Violation
 from .service import Service
-from .values import edited, fill, pointer_get
+from .values import Unknown, edited, fill, pointer_get
 
 STEP_KEYS = {"call", "json", "body", "headers", "query", "expect", "save", "within", "set", "remove",
              "template", "note", "timeout", "repeat", "onHost", "unix"}
@@ -30,10 +30,8 @@ class Row:
         self.lock = threading.Lock()
         self.variables = {**world.variables(), **row.get("vars", {}),
                           "u": uuid.uuid4().hex[:10], "tmp": str(self.directory)}
-        for name, value in list(row.get("vars", {}).items()):
-            self.variables[name] = fill(value, self.variables)
-        for name, value in row.get("hosts", {}).get(world.host, {}).items():
-            self.variables[name] = fill(value, self.variables)
+        self.fill_own(row.get("vars", {}))
+        self.fill_own(row.get("hosts", {}).get(world.host, {}))
         self.background = {}
         self.executions = []
         self.checkpoints = []
@@ -41,6 +39,14 @@ class Row:
         self.proxy = None
         self.own = row.get("service")
         self.service = world.service
+
+    def fill_own(self, values):
+        """What needs a variable that only a step sets stays as it is until it is used."""
+        for name, value in values.items():
+            try:
+                self.variables[name] = fill(value, self.variables)
+            except Unknown:
+                self.variables[name] = value
 
     # Life of the row.
 
@@ -224,7 +230,7 @@ class Row:
         if schema is not None and answer.media_type().endswith("json"):
             key = (method, self.world.document.template(path), answer.status)
             self.world.keep_sample(key, schema, answer.json())
-        expectation(self.fill(step.get("expect", {})), answer)
+        expectation(self.fill(step.get("expect", {})), answer, self.world.slow)
 
     def join(self, name):
         thread, errors = self.background.pop(name)
@@ -254,7 +260,7 @@ EXPECT_KEYS = {"status", "code", "field", "phase", "retryable", "json", "headers
                "causes", "detail", "text"}
 
 
-def expectation(expect, answer):
+def expectation(expect, answer, slow):
     unknown = set(expect) - EXPECT_KEYS
     if unknown:
         raise ValueError(f"unknown expectations: {sorted(unknown)}")
@@ -275,6 +281,6 @@ def expectation(expect, answer):
     for name, matcher in expect.get("headers", {}).items():
         match({name: matcher}, {} if answer.header(name) is None else {name: answer.header(name)})
     elapsed = answer.elapsed_ms
-    if elapsed > expect.get("maxMs", elapsed) or elapsed < expect.get("minMs", elapsed):
+    if elapsed > expect.get("maxMs", elapsed) * slow or elapsed < expect.get("minMs", elapsed):
         raise Mismatch(f"took {elapsed:.0f} ms, allowed are {expect.get('minMs', 0)}.."
                        f"{expect.get('maxMs', 'any')}")

@@ -28,6 +28,7 @@ class Service:
         self.data = self.directory / "data"
         self.config_path = self.directory / "config.json"
         self.arguments = arguments or []
+        self.listen = "127.0.0.1:0"
         self.directory.mkdir(parents=True, exist_ok=True)
         self.write_config(config)
         self.process = None
@@ -45,7 +46,7 @@ class Service:
         with errors:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--config", str(self.config_path),
-                 "--listen", "127.0.0.1:0", "--data", str(self.data), *self.arguments],
+                 "--listen", self.listen, "--data", str(self.data), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
                 env=environment(), start_new_session=True)
         if wait:
