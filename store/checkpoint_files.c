@@ -76,7 +76,8 @@ static int sync_parent(const char *path, struct error *err)
     return parent == NULL ? out_of_memory(err) : dir_sync(parent, err);
 }
 
-/* --- a draft ----------------------------------------------------------------------------------- */
+/* --- a draft -----------------------------------------------------------------------------------
+ */
 
 static int create_file(const char *directory, const char *name, int *out, struct error *err)
 {
@@ -87,8 +88,7 @@ static int create_file(const char *directory, const char *name, int *out, struct
     if (path == NULL) {
         return out_of_memory(err);
     }
-    fd = errnum != 0 ? -1
-                     : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = errnum != 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errnum != 0 ? errnum : errno,
                                "cannot create %s", path);
@@ -257,7 +257,8 @@ void store_checkpoint_draft_done(struct store_checkpoint_draft *draft)
     *draft = (struct store_checkpoint_draft){.archive_fd = -1, .files_fd = -1};
 }
 
-/* --- published --------------------------------------------------------------------------------- */
+/* --- published ---------------------------------------------------------------------------------
+ */
 
 static int open_file(const char *directory, const char *name, int *out, struct error *err)
 {
@@ -359,7 +360,8 @@ int store_checkpoint_files_remove(const char *root, const char *tenant, const ch
     return dir_remove(directory, err) != 0 ? -1 : sync_parent(directory, err);
 }
 
-/* --- the sweep --------------------------------------------------------------------------------- */
+/* --- the sweep ---------------------------------------------------------------------------------
+ */
 
 struct sweep {
     bool (*has_row)(void *ctx, const char *tenant, const char *id);
@@ -391,9 +393,9 @@ static int sweep_tenant(const char *path, const char *tenant, struct sweep *swee
     /* What is neither ours by its name nor a checkpoint is left alone. */
     while ((entry = readdir(dir)) != NULL) {
         _cleanup_free_ char *child = NULL;
-        bool gone = is_draft(entry->d_name) ||
-                    (id_is_valid(entry->d_name) && entry->d_type != DT_REG &&
-                     !sweep->has_row(sweep->ctx, tenant, entry->d_name));
+        bool gone =
+            is_draft(entry->d_name) || (id_is_valid(entry->d_name) && entry->d_type != DT_REG &&
+                                        !sweep->has_row(sweep->ctx, tenant, entry->d_name));
 
         if (!gone) {
             continue;

@@ -40,7 +40,8 @@ void store_checkpoint_list_done(struct store_checkpoint_list *list)
     *list = (struct store_checkpoint_list){0};
 }
 
-/* --- writing ----------------------------------------------------------------------------------- */
+/* --- writing -----------------------------------------------------------------------------------
+ */
 
 static int check_id_free(struct sql *s, const struct store_checkpoint *c, struct error *err)
 {
@@ -126,7 +127,8 @@ int store_checkpoint_delete(struct store *s, const char *tenant, const char *che
     return store_write(s, &DELETE_POINTS, delete_checkpoint, &q, err);
 }
 
-/* --- reading ----------------------------------------------------------------------------------- */
+/* --- reading -----------------------------------------------------------------------------------
+ */
 
 static int read_row(sqlite3_stmt *stmt, struct store_checkpoint *out, struct error *err)
 {
@@ -142,8 +144,9 @@ static int read_row(sqlite3_stmt *stmt, struct store_checkpoint *out, struct err
 
 static int get_checkpoint(struct sql *s, void *ctx, struct error *err)
 {
-    static const char GET[] = "SELECT row" ALL(FIELD_COLUMN) " FROM checkpoints"
-                              " WHERE tenant = :tenant AND checkpoint_id = :id";
+    static const char GET[] =
+        "SELECT row" ALL(FIELD_COLUMN) " FROM checkpoints"
+                                       " WHERE tenant = :tenant AND checkpoint_id = :id";
     const struct checkpoint_query *q = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
     int got;

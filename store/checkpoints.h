@@ -17,7 +17,7 @@ struct store_checkpoint {
     char *manifest; /* the manifest's exact bytes */
     int64_t content_bytes, archive_bytes, entries, skipped;
     char *archive_digest;
-    char *durability; /* "local" */
+    char *durability; /* local, uploading, durable or failed */
 };
 
 void store_checkpoint_done(struct store_checkpoint *c);
@@ -46,13 +46,14 @@ int store_checkpoint_list(struct store *s, const struct store_checkpoint_filter 
 int store_checkpoint_delete(struct store *s, const char *tenant, const char *checkpoint_id,
                             struct error *err) WARN_UNUSED;
 
-/* --- files: <root>/<tenant>/<id>/{manifest.json, workspace.tar.zst | workspace.tar, files.jsonl.zst |
- * files.jsonl}; directory 0700, files 0600. They are written in <root>/<tenant>/.new-<id>-<random>/, all
- * fsynced, and the directory is renamed: a reader sees all of it or nothing. ------------------------- */
+/* --- files: <root>/<tenant>/<id>/{manifest.json, workspace.tar.zst | workspace.tar,
+ * files.jsonl.zst | files.jsonl}; directory 0700, files 0600. They are written in
+ * <root>/<tenant>/.new-<id>-<random>/, all fsynced, and the directory is renamed: a reader sees all
+ * of it or nothing. Tenant and id must be identifiers. Fault points checkpoint.*. --- */
 
 struct store_checkpoint_draft {
-    int archive_fd; /* owned; open for writing */
-    int files_fd;   /* owned */
+    int archive_fd;  /* owned; open for writing */
+    int files_fd;    /* owned */
     char *directory; /* owned; the one beside */
     char *target;    /* owned; where it goes */
 };
@@ -61,7 +62,8 @@ struct store_checkpoint_draft {
 int store_checkpoint_draft_open(const char *root, const char *tenant, const char *checkpoint_id,
                                 bool compressed, struct store_checkpoint_draft *out,
                                 struct error *err) WARN_UNUSED;
-/* Writes the manifest, fsyncs all, renames, fsyncs the parent. ERROR_ID_IN_USE when the target is there. */
+/* Writes the manifest, fsyncs all, renames, fsyncs the parent. ERROR_ID_IN_USE when the target is
+ * there. */
 int store_checkpoint_draft_publish(struct store_checkpoint_draft *draft, const char *manifest,
                                    struct error *err) WARN_UNUSED;
 /* Removes what was not published; frees; may be called in every case. */
@@ -79,7 +81,8 @@ int store_checkpoint_files_open(const char *root, const char *tenant, const char
 void store_checkpoint_files_done(struct store_checkpoint_files *files);
 int store_checkpoint_files_remove(const char *root, const char *tenant, const char *checkpoint_id,
                                   struct error *err) WARN_UNUSED;
-/* At start: removes drafts, and published directories without a row (`has_row` decides). Counts them. */
+/* At start: removes drafts, and published directories without a row (`has_row` decides). Counts
+ * them. */
 int store_checkpoint_files_sweep(const char *root,
                                  bool (*has_row)(void *ctx, const char *tenant, const char *id),
                                  void *ctx, int *removed, struct error *err) WARN_UNUSED;

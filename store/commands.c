@@ -45,8 +45,8 @@ static const char *const STATES[] = {
 static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), STATES, ARRAY_SIZE(STATES)};
 
 /* What comes with the execution's row stands behind the table's own columns. */
-static const struct field EXECUTION_FIELDS[] = {
-    MEMBER(execution_id, FIELD_TEXT) MEMBER(incarnation, FIELD_UNSIGNED)};
+static const struct field EXECUTION_FIELDS[] = {MEMBER(execution_id, FIELD_TEXT)
+                                                    MEMBER(incarnation, FIELD_UNSIGNED)};
 static const struct field_table EXECUTION_TABLE = {EXECUTION_FIELDS, ARRAY_SIZE(EXECUTION_FIELDS),
                                                    NULL, 0};
 
@@ -73,7 +73,8 @@ void store_command_list_done(struct store_command_list *list)
     *list = (struct store_command_list){0};
 }
 
-/* --- writing ----------------------------------------------------------------------------------- */
+/* --- writing -----------------------------------------------------------------------------------
+ */
 
 static int check_id_free(struct sql *s, const struct store_command *c, struct error *err)
 {
@@ -98,8 +99,14 @@ static int insert_command(struct sql *s, void *ctx, struct error *err)
     /* From the execution's row, so that a command can belong only to one of its own tenant. */
     static const char INSERT[] =
         "INSERT INTO commands (execution_row" FIXED(FIELD_COLUMN) ", state" CHANGING(
-            FIELD_COLUMN) ") SELECT row" FIXED(FIELD_PLACE) ", ?" CHANGING(FIELD_PLACE)
-        " FROM executions WHERE row = :execution AND tenant = :tenant";
+            FIELD_COLUMN) ") SELECT row" FIXED(FIELD_PLACE) ", ?" CHANGING(FIELD_PLACE) " FROM "
+                                                                                        "executions"
+                                                                                        " WHERE "
+                                                                                        "row = "
+                                                                                        ":execution"
+                                                                                        " AND "
+                                                                                        "tenant = "
+                                                                                        ":tenant";
     struct store_command *c = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
 
@@ -113,8 +120,7 @@ static int insert_command(struct sql *s, void *ctx, struct error *err)
         return -1;
     }
     if (sqlite3_changes(s->db) != 1) {
-        return error_set(err, ERROR_INTERNAL, "the execution of command %s is gone",
-                         c->command_id);
+        return error_set(err, ERROR_INTERNAL, "the execution of command %s is gone", c->command_id);
     }
     c->row = sqlite3_last_insert_rowid(s->db);
     return 0;
@@ -157,7 +163,8 @@ int store_command_update(struct store *s, const struct store_command *c, struct 
     return store_write(s, &UPDATE_POINTS, update_command, &c, err);
 }
 
-/* --- reading ----------------------------------------------------------------------------------- */
+/* --- reading -----------------------------------------------------------------------------------
+ */
 
 struct command_query {
     int64_t execution_row;
@@ -233,10 +240,10 @@ static int read_list(struct sql *s, sqlite3_stmt *stmt, struct store_command_lis
 
 static int list_of_execution(struct sql *s, void *ctx, struct error *err)
 {
-    static const char LIST[] = SELECT
-        " FROM commands AS c INDEXED BY commands_execution CROSS JOIN executions AS e"
-        " ON e.row = c.execution_row WHERE c.execution_row = :execution AND c.row < :before"
-        " ORDER BY c.row DESC LIMIT :limit";
+    static const char LIST[] =
+        SELECT " FROM commands AS c INDEXED BY commands_execution CROSS JOIN executions AS e"
+               " ON e.row = c.execution_row WHERE c.execution_row = :execution AND c.row < :before"
+               " ORDER BY c.row DESC LIMIT :limit";
     const struct command_query *q = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
 
@@ -252,9 +259,9 @@ static int list_of_execution(struct sql *s, void *ctx, struct error *err)
 
 static int list_unfinished(struct sql *s, void *ctx, struct error *err)
 {
-    static const char LIST[] = SELECT
-        " FROM commands AS c INDEXED BY commands_unfinished CROSS JOIN executions AS e"
-        " ON e.row = c.execution_row WHERE c." SCHEMA_UNFINISHED " ORDER BY c.row";
+    static const char LIST[] =
+        SELECT " FROM commands AS c INDEXED BY commands_unfinished CROSS JOIN executions AS e"
+               " ON e.row = c.execution_row WHERE c." SCHEMA_UNFINISHED " ORDER BY c.row";
     const struct command_query *q = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
 

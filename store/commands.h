@@ -23,9 +23,9 @@ struct store_command {
     char *command_id; /* unique per tenant, for good */
     enum store_command_state state;
     char *command;
-    char *args;        /* JSON array */
-    char *cwd;         /* as asked, or NULL */
-    char *environment; /* JSON object; the command's own */
+    char *args;         /* JSON array */
+    char *cwd;          /* as asked, or NULL */
+    char *environment;  /* JSON object; the command's own */
     int64_t timeout_ms; /* -1: none */
     int64_t queued_at, started_at, completed_at;
     int exit_code; /* -1: null */
@@ -47,9 +47,10 @@ struct store_command_list {
 };
 void store_command_list_done(struct store_command_list *list);
 
-/* Sets `row`. A command of that id in the tenant: ERROR_ID_IN_USE. */
+/* Sets `row`. A command of that id in the tenant: ERROR_ID_IN_USE. No execution of that row in the
+ * tenant: ERROR_INTERNAL. */
 int store_command_insert(struct store *s, struct store_command *c, struct error *err) WARN_UNUSED;
-/* By tenant, execution (incarnation 0: newest) and id. Not there: ERROR_COMMAND_NOT_FOUND. */
+/* A command of this execution. Not there: ERROR_COMMAND_NOT_FOUND. */
 int store_command_get(struct store *s, int64_t execution_row, const char *command_id,
                       struct store_command *out, struct error *err) WARN_UNUSED;
 int store_command_list(struct store *s, int64_t execution_row, const struct store_page *page,
@@ -57,7 +58,8 @@ int store_command_list(struct store *s, int64_t execution_row, const struct stor
 /* Every command that is queued or running, all tenants, oldest first. */
 int store_command_list_unfinished(struct store *s, struct store_command_list *out,
                                   struct error *err) WARN_UNUSED;
-/* Writes state, times, result, usage and termination; found by `row`. */
+/* Writes state, times, result, usage and termination; found by `row`. ERROR_INTERNAL if it is gone.
+ */
 int store_command_update(struct store *s, const struct store_command *c,
                          struct error *err) WARN_UNUSED;
 

@@ -52,8 +52,10 @@ static const struct field FIELDS[] = {FIXED(MEMBER) MEMBER(state, FIELD_STATE) C
 enum { FIXED_COUNT = 0 FIXED(ONE) };
 
 static const char *const STATES[] = {
-    [STORE_PROVISIONING] = "provisioning", [STORE_PROVISIONED] = "provisioned",
-    [STORE_TERMINATING] = "terminating",   [STORE_TERMINATED] = "terminated",
+    [STORE_PROVISIONING] = "provisioning",
+    [STORE_PROVISIONED] = "provisioned",
+    [STORE_TERMINATING] = "terminating",
+    [STORE_TERMINATED] = "terminated",
     [STORE_FAILED] = "failed",
 };
 static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), STATES, ARRAY_SIZE(STATES)};
@@ -77,7 +79,8 @@ void store_execution_list_done(struct store_execution_list *list)
     *list = (struct store_execution_list){0};
 }
 
-/* --- writing ----------------------------------------------------------------------------------- */
+/* --- writing -----------------------------------------------------------------------------------
+ */
 
 static int check_id_free(struct sql *s, const struct store_execution *e, struct error *err)
 {
@@ -241,7 +244,8 @@ int store_execution_update(struct store *s, const struct store_execution *e, str
     return store_write(s, &UPDATE_POINTS, update_execution, &e, err);
 }
 
-/* --- reading ----------------------------------------------------------------------------------- */
+/* --- reading -----------------------------------------------------------------------------------
+ */
 
 struct execution_query {
     const char *tenant;
@@ -295,7 +299,8 @@ int store_execution_get(struct store *s, const char *tenant, const char *executi
     return store_read(s, get_execution, &q, err);
 }
 
-/* --- lists ------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------------
+ */
 
 enum { LIST_SQL_MAX = 2048 };
 
@@ -312,7 +317,8 @@ static bool asks_for_live(const struct store_execution_filter *f)
 }
 
 /* Where the rows come from. The choice is not left to the planner, which knows no statistics: live
- * rows are few, a label is narrower than anything else, and each set of other filters has its index. */
+ * rows are few, a label is narrower than anything else, and each set of other filters has its
+ * index. */
 static int add_source(struct buf *sql, const struct store_execution_filter *f)
 {
     if (asks_for_live(f)) {
@@ -328,8 +334,9 @@ static int add_source(struct buf *sql, const struct store_execution_filter *f)
     if (f->tenant == NULL) {
         return buf_add_str(sql, " FROM executions AS e WHERE e.row < :before");
     }
-    return buf_addf(sql, " FROM executions AS e INDEXED BY executions_tenant%s%s%s"
-                         " WHERE e.row < :before",
+    return buf_addf(sql,
+                    " FROM executions AS e INDEXED BY executions_tenant%s%s%s"
+                    " WHERE e.row < :before",
                     f->state >= 0 ? "_state" : "", f->host != NULL ? "_host" : "",
                     f->owner_id != NULL ? "_owner" : "");
 }

@@ -54,9 +54,10 @@ struct store_execution_list {
 };
 void store_execution_list_done(struct store_execution_list *list);
 
-/* Records the intent. Sets `row` and `incarnation` (the highest of that id plus one). A row of the id
- * in provisioning, provisioned or terminating, or one with leftover: ERROR_ALREADY_EXISTS. */
-int store_execution_insert(struct store *s, struct store_execution *e, struct error *err) WARN_UNUSED;
+/* Records the intent. Sets `row` and `incarnation` (the highest of that id plus one). A row of the
+ * id in provisioning, provisioned or terminating, or one with leftover: ERROR_ALREADY_EXISTS. */
+int store_execution_insert(struct store *s, struct store_execution *e,
+                           struct error *err) WARN_UNUSED;
 
 /* incarnation 0 is the newest. Not there: ERROR_NOT_FOUND. `out` is filled with owned strings. */
 int store_execution_get(struct store *s, const char *tenant, const char *execution_id,
@@ -76,13 +77,15 @@ struct store_execution_filter {
     const char *label_value;
     bool live_only; /* provisioning, provisioned, terminating, or leftover */
 };
+/* A page costs the same however many rows there are, for every set of filters with a tenant; only a
+ * label together with others walks the rows that have the label. */
 int store_execution_list(struct store *s, const struct store_execution_filter *filter,
                          const struct store_page *page, struct store_execution_list *out,
                          struct error *err) WARN_UNUSED;
 
 /* What changes while an execution lives. The row is found by `row`; all columns but tenant, id,
- * incarnation, host, image as asked, resources, requested_at are written. One transaction; ERROR_INTERNAL
- * if the row is gone. */
+ * incarnation, host, image as asked, resources, requested_at are written. One transaction;
+ * ERROR_INTERNAL if the row is gone, or if it would become live beside another of its id. */
 int store_execution_update(struct store *s, const struct store_execution *e,
                            struct error *err) WARN_UNUSED;
 

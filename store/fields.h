@@ -1,5 +1,6 @@
 /* Inside the module: which member of a struct is which column. One table of fields serves insert,
- * update, select and release of a kind of row, so that they cannot disagree. Owns nothing; any thread. */
+ * update, select and release of a kind of row, so that they cannot disagree. Owns nothing; any
+ * thread. */
 #ifndef EXECHOST_STORE_FIELDS_H
 #define EXECHOST_STORE_FIELDS_H
 
@@ -9,14 +10,14 @@
 #include <stddef.h>
 
 enum field_type {
-    FIELD_TEXT,    /* char *, owned; NULL is NULL */
-    FIELD_INT64,   /* int64_t */
-    FIELD_COUNT,   /* int64_t; -1 is NULL */
-    FIELD_TIME,    /* int64_t; 0 is NULL */
-    FIELD_CODE,    /* int; -1 is NULL */
+    FIELD_TEXT,     /* char *, owned; NULL is NULL */
+    FIELD_INT64,    /* int64_t */
+    FIELD_COUNT,    /* int64_t; -1 is NULL */
+    FIELD_TIME,     /* int64_t; 0 is NULL */
+    FIELD_CODE,     /* int; -1 is NULL */
     FIELD_UNSIGNED, /* unsigned */
-    FIELD_BOOL,    /* bool */
-    FIELD_STATE,   /* an enum, as text by the table's names */
+    FIELD_BOOL,     /* bool */
+    FIELD_STATE,    /* an enum, as text by the table's names */
 };
 
 struct field {
@@ -47,7 +48,8 @@ int field_read(sqlite3_stmt *stmt, int column, const struct field_table *table, 
 /* Frees the texts and zeroes their members. */
 void field_release(const struct field_table *table, void *record);
 
-/* Makes room for one further item of `size` bytes in a growing array, zeroed; NULL when out of memory. */
+/* Makes room for one further item of `size` bytes in a growing array, zeroed; NULL when out of
+ * memory. */
 void *field_list_grow(void **items, size_t *count, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Inside the module: one SQLite connection and its prepared statements, which are kept for as long as
- * the connection lives. One thread at a time per connection; every call may block on the disk.
+/* Inside the module: one SQLite connection and its prepared statements, which are kept for as long
+ * as the connection lives. One thread at a time per connection; every call may block on the disk.
  *
  * Errors: ERROR_STORAGE_FULL when SQLite or the disk says so, else ERROR_INTERNAL. SQLITE_BUSY is
  * remembered in the connection, so that the transaction wrapper, and nobody else, can try again. */

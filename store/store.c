@@ -46,8 +46,8 @@ static int make_file(const char *path, const char *directory, struct error *err)
     int fd = errnum != 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0) {
-        return error_set_errno(err, ERROR_INTERNAL, errnum != 0 ? errnum : errno,
-                               "cannot open %s", path);
+        return error_set_errno(err, ERROR_INTERNAL, errnum != 0 ? errnum : errno, "cannot open %s",
+                               path);
     }
     close(fd);
     errnum = fault_point("store.file.sync");

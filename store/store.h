@@ -1,12 +1,16 @@
-/* What is remembered: SQLite in WAL mode with full synchronisation, so that a row that was committed
- * survives power loss. One writer connection behind a mutex and reader connections beside it; any thread
- * may call; every call blocks for as long as SQLite and the disk take (reads do not wait for writers).
+/* What is remembered: SQLite in WAL mode with full synchronisation, so that a row that was
+ * committed survives power loss. One writer connection behind a mutex and four reader connections
+ * beside it; any thread may call; every call blocks for as long as SQLite and the disk take (reads
+ * do not wait for writers, and see what was committed before they began).
  *
- * Transactions are made by one wrapper inside the module that alone retries SQLITE_BUSY. Each write is
- * one transaction and a fault point. Errors: ERROR_STORAGE_FULL when the disk is, else ERROR_INTERNAL.
+ * Transactions are made by one wrapper inside the module that alone retries SQLITE_BUSY. Each write
+ * is one transaction with fault points store.<kind>.<operation>.{begin,step,commit,committed}.
+ * Errors: ERROR_STORAGE_FULL when the disk is, else ERROR_INTERNAL; a failed write changed nothing,
+ * and the store stays readable and usable.
  *
- * Texts in rows: `*_init` is not needed, zero is empty; `*_done` frees. NULL text is SQL NULL; times are
- * wall milliseconds, 0 is NULL; counts that may be unknown are -1 for NULL. JSON columns are text. */
+ * Texts in rows: `*_init` is not needed, zero is empty; `*_done` frees. NULL text is SQL NULL;
+ * times are wall milliseconds, 0 is NULL; counts that may be unknown are -1 for NULL. JSON columns
+ * are text. Inserts and updates borrow the texts of their row. */
 #ifndef EXECHOST_STORE_STORE_H
 #define EXECHOST_STORE_STORE_H
 
@@ -17,10 +21,12 @@
 
 struct store;
 
-/* Opens or creates `<directory>/exechost.db`, migrates it by user_version (a newer one is refused, naming
- * both), makes the instance id on first use. Takes a lock file so that a second service on the same
- * directory is refused. */
+/* Opens or creates `<directory>/exechost.db`, migrates it by user_version (a newer one is refused,
+ * naming both), makes the instance id on first use. Takes a lock file so that a second service on
+ * the same directory is refused; while it is open the database can be opened by no other process,
+ * for reading neither. */
 int store_open(const char *directory, struct store **out, struct error *err) WARN_UNUSED;
+/* NULL is fine. No call may be under way. */
 void store_close(struct store *s);
 
 /* 16 lowercase [0-9a-v], constant for the data directory; borrowed. */

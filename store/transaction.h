@@ -7,8 +7,8 @@
 #include "store/sql.h"
 #include "store/store.h"
 
-/* Work inside a transaction. May run again after SQLITE_BUSY, so it sets outputs as if for the first
- * time. */
+/* Work inside a transaction. May run again after SQLITE_BUSY, so it sets outputs as if for the
+ * first time. */
 typedef int (*sql_fn)(struct sql *s, void *ctx, struct error *err);
 
 struct sql_pool;

@@ -59,7 +59,8 @@ static struct store_transcript *transcript_new(const struct store_transcript_nam
     return t;
 }
 
-/* pwritev over short writes and EINTR; what was written is in *written also on failure. 0 or errno. */
+/* pwritev over short writes and EINTR; what was written is in *written also on failure. 0 or errno.
+ */
 static int write_all(int fd, struct iovec *iov, int count, int64_t offset, size_t *written)
 {
     *written = 0;
@@ -161,7 +162,8 @@ int store_transcript_create(const struct store_transcript_name *name, struct sto
     return 0;
 }
 
-/* --- again --------------------------------------------------------------------------------------- */
+/* --- again ---------------------------------------------------------------------------------------
+ */
 
 /* Reads all records; where the last whole one ends. */
 static int find_end(const struct store_transcript_name *name, int64_t *end, struct error *err)
@@ -250,7 +252,8 @@ int store_transcript_reopen(const struct store_transcript_name *name, struct sto
     return 0;
 }
 
-/* --- records ------------------------------------------------------------------------------------ */
+/* --- records ------------------------------------------------------------------------------------
+ */
 
 static int append_one(struct store_transcript *t, enum store_record_kind kind, const void *data,
                       size_t len, struct error *err)

@@ -1,9 +1,15 @@
-/* A command's output on disk: an append-only file of records, each with its length, kind, time and a
- * CRC-32C, so that a torn tail is recognised and cut. Sequence numbers are the records' places.
+/* A command's output on disk: an append-only file of records, each with its length, kind, time and
+ * a CRC-32 (zlib's), so that a torn tail is recognised and cut. Sequence numbers are the records'
+ * places, from 0. transcript_format.h shows the bytes.
  *
- * File: <directory>/transcripts/<tenant>/<execution row>/<command id>.log, 0600. A writer belongs to one
- * thread at a time; readers are independent of it and see whole records only. Appends go to the page
- * cache; `sync` makes them durable. Errors as in store.h. */
+ * A torn tail is where the last whole record ends, if nothing behind it proves that more was
+ * durable once. Where something does, the file is damaged: ERROR_INTERNAL names the offset, for
+ * readers and `reopen` alike, and nothing is cut.
+ *
+ * File: <directory>/transcripts/<tenant>/<execution row>/<command id>.log, 0600. A writer belongs
+ * to one thread at a time; readers are independent of it and see whole records only. Appends go to
+ * the page cache; `sync` makes them, and on its first call the file's name, durable. A reader holds
+ * a descriptor, and memory only from a record to the next end. Errors as in store.h. */
 #ifndef EXECHOST_STORE_TRANSCRIPT_H
 #define EXECHOST_STORE_TRANSCRIPT_H
 
@@ -30,13 +36,14 @@ struct store_transcript_name {
 };
 
 /* Makes the file (it must not exist) and its directories. */
-int store_transcript_create(const struct store_transcript_name *name,
-                            struct store_transcript **out, struct error *err) WARN_UNUSED;
-/* Opens an existing one behind its last whole record, cutting a torn tail (`repaired` tells). */
-int store_transcript_reopen(const struct store_transcript_name *name,
-                            struct store_transcript **out, bool *repaired,
+int store_transcript_create(const struct store_transcript_name *name, struct store_transcript **out,
                             struct error *err) WARN_UNUSED;
-/* Splits what is over 64 KiB into several records. Whole or not at all as a reader sees it. */
+/* Opens an existing one behind its last whole record, cutting a torn tail (`repaired` tells). */
+int store_transcript_reopen(const struct store_transcript_name *name, struct store_transcript **out,
+                            bool *repaired, struct error *err) WARN_UNUSED;
+/* Output over 64 KiB is split into several records; an exit record may have 16 MiB and is never
+ * split. Each record is whole or not at all as a reader sees it: when the disk is full the records
+ * before stay, and appending goes on behind them once there is room. */
 int store_transcript_append(struct store_transcript *t, enum store_record_kind kind,
                             const void *data, size_t len, struct error *err) WARN_UNUSED;
 int store_transcript_sync(struct store_transcript *t, struct error *err) WARN_UNUSED;
@@ -54,8 +61,8 @@ struct store_transcript_reader;
 struct store_record {
     int64_t seq;
     enum store_record_kind kind;
-    int64_t at; /* wall ms */
-    int64_t offset; /* of the data in its stream */
+    int64_t at;       /* wall ms */
+    int64_t offset;   /* of the data in its stream */
     const char *data; /* borrowed until the next read */
     size_t len;
 };

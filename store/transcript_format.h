@@ -3,10 +3,10 @@
  *   file    "exectrn1" | marker u32 | crc u32 of the 12 bytes before
  *   record  marker u32 | crc u32 | length u32 | kind u32 | at i64 | durable i64 | payload
  *
- * The marker is random and differs from file to file: where a record begins can be found again behind
- * damage, and no program's output can look like one. A record's crc covers what follows it, payload
- * included. `durable` is how much of the file had been synced when the record was written, which tells
- * damage (ever durable, now unreadable) from a tail that never reached the disk. */
+ * The marker is random and differs from file to file: where a record begins can be found again
+ * behind damage, and no program's output can look like one. A record's crc covers what follows it,
+ * payload included. `durable` is how much of the file had been synced when the record was written,
+ * which tells damage (ever durable, now unreadable) from a tail that never reached the disk. */
 #ifndef EXECHOST_STORE_TRANSCRIPT_FORMAT_H
 #define EXECHOST_STORE_TRANSCRIPT_FORMAT_H
 

@@ -1,0 +1,180 @@
+/* Opening: what is made, what is refused, what stays. */
+#include "store_fixture.h"
+
+#include "store/schema.h"
+
+#include "base/file.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void path_of(const struct fixture *f, const char *name, char out[128])
+{
+    snprintf(out, 128, "%s/%s", f->directory, name);
+}
+
+/* With the store closed. */
+static void run_sql(const struct fixture *f, const char *text)
+{
+    char path[128];
+    sqlite3 *db = NULL;
+
+    path_of(f, "exechost.db", path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_makes_private_files(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    struct stat st;
+
+    path_of(f, "exechost.db", path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    path_of(f, "exechost.db-wal", path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void test_makes_missing_directories(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store *s = NULL;
+    char path[128];
+
+    path_of(f, "a/b", path);
+    assert_ok(store_open(path, &s, &err), err);
+    assert_string_not_equal(store_instance_id(s), store_instance_id(f->store));
+    store_close(s);
+    store_close(NULL);
+}
+
+static void test_instance_id_stays(void **state)
+{
+    struct fixture *f = *state;
+    char before[32];
+
+    assert_int_equal(strlen(store_instance_id(f->store)), 16);
+    assert_int_equal(strspn(store_instance_id(f->store), "0123456789abcdefghijklmnopqrstuv"), 16);
+    snprintf(before, sizeof(before), "%s", store_instance_id(f->store));
+    fixture_reopen(f);
+    assert_string_equal(store_instance_id(f->store), before);
+}
+
+static void test_second_open_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store *s = NULL;
+
+    assert_code(store_open(f->directory, &s, &err), err, ERROR_INTERNAL);
+    assert_non_null(strstr(err.detail, "in use by another service"));
+    assert_null(s);
+    fixture_reopen(f);
+}
+
+static void test_newer_version_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store *s = NULL;
+
+    store_close(f->store);
+    f->store = NULL;
+    run_sql(f, "PRAGMA user_version = 77");
+    assert_code(store_open(f->directory, &s, &err), err, ERROR_INTERNAL);
+    assert_non_null(strstr(err.detail, "version 77"));
+    assert_non_null(strstr(err.detail, "versions up to 1"));
+    assert_int_equal(schema_version(), 1);
+    run_sql(f, "PRAGMA user_version = 1");
+    fixture_reopen(f);
+}
+
+static void test_foreign_file_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store *s = NULL;
+    char path[128];
+
+    path_of(f, "other", path);
+    assert_ok(dir_make(path, 0700, &err), err);
+    path_of(f, "other/exechost.db", path);
+    assert_ok(
+        file_write_atomic(path, "this is no database, whatever its name says", 43, 0600, &err),
+        err);
+    path_of(f, "other", path);
+    assert_code(store_open(path, &s, &err), err, ERROR_INTERNAL);
+}
+
+static int open_and_leave(const char *directory)
+{
+    struct error err = ERROR_INIT;
+    struct store *s = NULL;
+
+    if (store_open(directory, &s, &err) != 0) {
+        return err.code == ERROR_STORAGE_FULL ? 3 : 2;
+    }
+    return 0;
+}
+
+/* Version 0 to today's, stopped at every point: the next start finishes. */
+static void test_migration_survives_a_kill(void **state)
+{
+    static const char *const POINTS[] = {
+        "store.file.create",    "store.file.sync",         "store.migrate.begin",
+        "store.migrate.commit", "store.migrate.committed", "store.instance.begin",
+        "store.instance.step",  "store.instance.commit",   "store.instance.committed",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(POINTS); i++) {
+        struct error err = ERROR_INIT;
+        struct store *s = NULL;
+        char directory[96];
+        char fault[64];
+        int status;
+
+        snprintf(directory, sizeof(directory), "%s/m%zu", f->directory, i);
+        snprintf(fault, sizeof(fault), "%s:1:kill", POINTS[i]);
+        status = run_with_fault(fault, "open", directory, "");
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        if (strstr(POINTS[i], "committed") == NULL) {
+            snprintf(fault, sizeof(fault), "%s:1:ENOSPC", POINTS[i]);
+            status = run_with_fault(fault, "open", directory, "");
+            assert_int_equal(WEXITSTATUS(status), 3);
+        }
+        assert_ok(store_open(directory, &s, &err), err);
+        assert_int_equal(strlen(store_instance_id(s)), 16);
+        store_close(s);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_makes_private_files, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_makes_missing_directories, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_instance_id_stays, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_second_open_is_refused, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_newer_version_is_refused, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_file_is_refused, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_migration_survives_a_kill, fixture_setup,
+                                        fixture_teardown),
+    };
+
+    if (argc == 4) {
+        return open_and_leave(argv[2]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
