@@ -4,6 +4,7 @@
 #include "workspace/json_text.h"
 #include "workspace/path.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void workspace_manifest_init(struct workspace_manifest *m)
@@ -223,10 +224,38 @@ static int read_resources(struct workspace_manifest *m, const json_t *value, con
     return read_object(m, value, table, ARRAY_SIZE(table), err);
 }
 
+/* What is decoded must be possible to encode. */
+static bool is_too_deep(const json_t *value, int depth)
+{
+    const char *key;
+    json_t *member;
+    if (depth > WORKSPACE_JSON_DEPTH_MAX) {
+        return true;
+    }
+    if (json_is_array(value)) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            if (is_too_deep(json_array_get(value, i), depth + 1)) {
+                return true;
+            }
+        }
+    } else if (json_is_object(value)) {
+        json_object_foreach((json_t *)value, key, member)
+        {
+            if (is_too_deep(member, depth + 1)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static int keep_object(const json_t *value, json_t **out, const char *key, struct error *err)
 {
     if (!json_is_object(value)) {
         return invalid(err, key, "not an object");
+    }
+    if (is_too_deep(value, 0)) {
+        return invalid(err, key, "nested too deep");
     }
     *out = json_incref((json_t *)value);
     return 0;
