@@ -236,6 +236,10 @@ static int complete(struct config *c, struct error *err)
     if (make_absolute(&c->data_dir, err) != 0) {
         return -1;
     }
+    if (!is_absolute(c->docker_socket)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "docker.socket",
+                               "docker.socket must be an absolute path");
+    }
     if (c->checkpoint_dir == NULL &&
         asprintf(&c->checkpoint_dir, "%s/checkpoints", c->data_dir) < 0) {
         c->checkpoint_dir = NULL;

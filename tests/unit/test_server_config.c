@@ -100,6 +100,7 @@ static void test_faults_name_the_key(void **state)
         {"{\"docker\":{\"nonsense\":1}}", "docker.nonsense"},
         {"{\"docker\":1}", "docker"},
         {"{\"socket\":\"/s\"}", "socket"},
+        {"{\"docker\":{\"socket\":\"s\"}}", "docker.socket"},
         {"{\"uid\":5}", "uid"},
         {"{\"gid\":5}", "gid"},
         {"{\"user\":\"0:1\"}", "user"},

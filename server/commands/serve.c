@@ -1,0 +1,111 @@
+#include "server/commands/commands.h"
+
+#include "base/log.h"
+#include "server/service.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Many short-lived threads' worth of heaps would keep memory that one or two can share. */
+enum { HEAPS_MAX = 2 };
+
+static void print_help(void)
+{
+    printf(
+        "usage: exechost serve [--config FILE] [--listen HOST:PORT|unix:PATH] [--data DIR]\n\n"
+        "Keys of the configuration file (JSON), their defaults and ranges. Each scalar one may "
+        "also be\n"
+        "given in the environment: maxBodyBytes is EXECHOST_MAX_BODY_BYTES, docker.pull is\n"
+        "EXECHOST_DOCKER_PULL; EXECHOST_CONFIG names the file, EXECHOST_DATA the data directory.\n"
+        "A flag goes before the environment, that before the file.\n\n");
+    config_describe(stdout);
+}
+
+/* Every waiting request, command and engine stream holds a descriptor. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* Blocked in every thread from here on, so that the main thread alone takes them by sigwait. */
+static void block_signals(sigset_t *set)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+}
+
+static void wait_for_signal(const sigset_t *set)
+{
+    int number = 0;
+
+    while (sigwait(set, &number) != 0) {
+    }
+    log_info("stopping", "signal", number == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
+    /* The next one is not caught by anybody: it ends the process. */
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+}
+
+static int serve(const struct config *config)
+{
+    struct service *service = NULL;
+    struct error err = ERROR_INIT;
+    sigset_t signals;
+
+    mallopt(M_ARENA_MAX, HEAPS_MAX);
+    raise_file_limit();
+    block_signals(&signals);
+    if (service_start(config, &service, &err) != 0) {
+        return command_fail("cannot start", &err);
+    }
+    printf("listening on %s\n", service_address(service));
+    if (fflush(stdout) != 0) {
+        log_warn("standard output is closed", NULL);
+    }
+    log_info("listening", "address", service_address(service), "version", EXECHOST_VERSION, NULL);
+    wait_for_signal(&signals);
+    service_drain(service);
+    service_free(service);
+    log_info("stopped", NULL);
+    return 0;
+}
+
+int command_serve(int argc, char **argv)
+{
+    struct command_options options;
+    struct config config;
+    struct error err = ERROR_INIT;
+    int first = command_options(argc, argv, false, &options);
+    int status;
+
+    if (first < 0) {
+        return EXIT_USAGE;
+    }
+    if (options.help) {
+        print_help();
+        return 0;
+    }
+    if (first != argc) {
+        fprintf(stderr, "exechost: serve takes no \"%s\"; see exechost serve --help\n",
+                argv[first]);
+        return EXIT_USAGE;
+    }
+    if (config_load(&options.flags, &config, &err) != 0) {
+        return command_fail("configuration", &err);
+    }
+    log_set_level(config.log_level);
+    status = serve(&config);
+    config_done(&config);
+    return status;
+}
