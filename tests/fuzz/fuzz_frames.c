@@ -1,66 +1,97 @@
-/* The engine's multiplexed stream with the guest's frames in it, in pieces whose length the input
- * itself says. Output never exceeds what came in; nothing follows the last frame. */
+/* The engine's multiplexed stream with the guest's frames in it. First byte of the input: the length of
+ * the pieces that the rest comes in. The same bytes in one piece must mean the same. */
 #include "tests/fuzz/fuzz.h"
 
 #include "host/docker/process_frames.h"
 
+#include <string.h>
+
 struct seen {
-    size_t output;
-    bool last;
+    size_t output[2];
+    uint32_t sum[2];
+    unsigned control[GUEST_DONE + 1];
+    unsigned lasts;
+    int exit_status;
+    int result;
+    char text[FRAMES_TEXT_MAX + 1];
 };
 
 static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
 {
     struct seen *seen = ctx;
-    volatile uint8_t touch = 0;
+    const uint8_t *bytes = data;
+    int which = type == GUEST_STDERR;
 
     fuzz_require(type == GUEST_STDOUT || type == GUEST_STDERR);
-    fuzz_require(len > 0 && !seen->last);
+    fuzz_require(len > 0 && seen->lasts == 0);
+    seen->output[which] += len;
     for (size_t i = 0; i < len; i++) {
-        touch ^= ((const uint8_t *)data)[i];
+        seen->sum[which] = seen->sum[which] * 31 + bytes[i];
     }
-    (void)touch;
-    seen->output += len;
+}
+
+static void check_exit(struct seen *seen, const uint8_t *payload)
+{
+    struct guest_exit exit;
+
+    seen->exit_status = -1;
+    if (frames_decode_exit(payload, &exit) == 0) {
+        seen->exit_status = (int)exit.status;
+        fuzz_require(exit.status <= 255 && exit.cpu_ms >= -1 && exit.errnum <= 4095);
+        fuzz_require(!(exit.flags & GUEST_EXIT_NOT_STARTED) || exit.status == 126 ||
+                     exit.status == 127);
+    }
 }
 
 static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *payload, size_t len)
 {
     struct seen *seen = ctx;
-    struct guest_exit result;
-    char text[FRAMES_TEXT_MAX];
+    char text[64];
 
-    fuzz_require(!seen->last);
+    fuzz_require(type >= GUEST_STARTED && type <= GUEST_DONE && seen->lasts == 0);
+    seen->control[type]++;
+    seen->lasts += type != GUEST_STARTED;
     if (type == GUEST_EXIT) {
         fuzz_require(len == GUEST_EXIT_SIZE);
-        (void)!frames_decode_exit(payload, &result);
+        check_exit(seen, payload);
     } else if (type == GUEST_FAILED) {
-        (void)!frames_decode_failed(payload, len, text, sizeof(text));
+        int errnum = frames_decode_failed(payload, len, text, sizeof(text));
+
+        fuzz_require(errnum >= 0 && errnum <= 4095 && strlen(text) < sizeof(text));
     }
-    seen->last = type == GUEST_EXIT || type == GUEST_FAILED || type == GUEST_DONE;
+}
+
+static void feed(const uint8_t *data, size_t size, size_t step, struct seen *seen)
+{
+    struct frames_events events = {.output = on_output, .control = on_control, .ctx = seen};
+    struct frames frames;
+
+    memset(seen, 0, sizeof(*seen));
+    frames_init(&frames, &events);
+    for (size_t at = 0; at < size && seen->result == 0; at += step) {
+        size_t len = size - at < step ? size - at : step;
+        uint8_t *piece = fuzz_copy(data + at, len);
+
+        seen->result = frames_feed(&frames, piece, len);
+        free(piece);
+    }
+    fuzz_require((seen->result != 0) == (frames.fault != NULL));
+    fuzz_require(frames.last == (seen->lasts == 1));
+    fuzz_require(seen->output[0] + seen->output[1] <= size);
+    fuzz_require(strlen(frames_text(&frames)) <= FRAMES_TEXT_MAX);
+    memcpy(seen->text, frames_text(&frames), strlen(frames_text(&frames)) + 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct seen seen = {0};
-    struct frames_events events = {.output = on_output, .control = on_control, .ctx = &seen};
-    struct frames frames;
-    size_t at = 0;
-    size_t step = size > 0 ? (size_t)data[0] + 1 : 1;
+    struct seen pieces;
+    struct seen whole;
 
-    frames_init(&frames, &events);
-    while (at < size) {
-        size_t len = size - at < step ? size - at : step;
-        uint8_t *piece = fuzz_copy(data + at, len);
-        int rc = frames_feed(&frames, piece, len);
-
-        free(piece);
-        if (rc != 0) {
-            fuzz_require(frames.fault != NULL);
-            break;
-        }
-        at += len;
+    if (size < 2) {
+        return 0;
     }
-    fuzz_require(seen.output <= size);
-    fuzz_require(frames_text(&frames) != NULL);
+    feed(data + 1, size - 1, (size_t)data[0] + 1, &pieces);
+    feed(data + 1, size - 1, size, &whole);
+    fuzz_require(memcmp(&pieces, &whole, sizeof(whole)) == 0);
     return 0;
 }
