@@ -352,6 +352,12 @@ static int call_on(struct engine *e, struct engine_handle *h, const struct engin
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     result = engine_handle_drive(h, request, &drive, err);
+    if (request->sent != NULL) {
+        long size = 0;
+
+        curl_easy_getinfo(h->easy, CURLINFO_REQUEST_SIZE, &size);
+        *request->sent = size > 0;
+    }
     curl_multi_remove_handle(h->multi, h->easy);
     if (result == 0 && drive.result != CURLE_OK) {
         return engine_transfer_error(err, request, drive.result);

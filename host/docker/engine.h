@@ -41,6 +41,7 @@ struct engine_request {
     const void *raw;    /* a body that is no JSON (tar), or NULL */
     const int *raw_fd;  /* or a file that holds it, read from its offset; borrowed, or NULL */
     size_t raw_len;
+    bool *sent;            /* told, also on failure, whether anything of it went out; or NULL */
     int64_t timeout_ms;    /* 0: the engine's default of 60 s */
     struct cancel *cancel; /* borrowed, may be NULL */
 };
@@ -59,7 +60,7 @@ const char *engine_answer_message(const struct engine_answer *a, char *scratch, 
 /* Percent-encodes into `out`. */
 int engine_escape(struct buf *out, const char *text) WARN_UNUSED;
 
-/* --- a response body that is pulled (archive GET) --------------------------------------------- */
+/* --- a response body that is pulled (archive GET) --- */
 
 struct engine_download;
 int engine_download_open(struct engine *e, const struct engine_request *request,
@@ -69,8 +70,7 @@ int engine_download_open(struct engine *e, const struct engine_request *request,
 ssize_t engine_download_read(void *download, const void **data, struct error *err);
 void engine_download_free(struct engine_download *d);
 
-/* --- a connection taken over (exec start) ------------------------------------------------------
- */
+/* --- a connection taken over (exec start) --- */
 
 /* Sends the request, reads the response head and hands out the connected nonblocking socket. A
  * status other than 101 or 200 is an ERROR_RUNTIME with the engine's words. `early` gets bytes that
@@ -78,8 +78,7 @@ void engine_download_free(struct engine_download *d);
 int engine_hijack(struct engine *e, const struct engine_request *request, int *fd,
                   struct buf *early, struct error *err) WARN_UNUSED;
 
-/* --- the loop: one thread that drives every stream by one curl multi handle ----------------------
- */
+/* --- the loop: one thread that drives every stream by one curl multi handle --- */
 
 struct engine_loop;
 int engine_loop_new(struct engine *e, struct engine_loop **out, struct error *err) WARN_UNUSED;

@@ -20,7 +20,7 @@ static const char *engine_socket(void)
     return path != NULL ? path : "/var/run/docker.sock";
 }
 
-/* --- the real engine ------------------------------------------------------------------------- */
+/* --- the real engine --- */
 
 static void test_negotiate(void **state)
 {
@@ -112,7 +112,7 @@ static void test_download_streams(void **state)
     buf_done(&body);
 }
 
-/* --- a peer that misbehaves ------------------------------------------------------------------- */
+/* --- a peer that misbehaves --- */
 
 struct peer {
     struct sockaddr_un address;
@@ -280,7 +280,7 @@ static void test_absent(void **state)
     engine_free(e);
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 struct seen {
     pthread_mutex_t lock;
