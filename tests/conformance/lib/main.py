@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 
-from . import engine, selftest, table
+from . import engine, layout, selftest, table
 from .row import Row
 from .world import HERE, World
 
@@ -36,6 +36,7 @@ def options():
     parser.add_argument("--list", action="store_true", help="print id and anchor of each row")
     parser.add_argument("--self-test", action="store_true",
                         help="prove that the check of answers bites")
+    parser.add_argument("--format", action="store_true", help="lay the tables out anew")
     parser.add_argument("-v", "--verbose", action="store_true")
     return parser.parse_args()
 
@@ -78,7 +79,7 @@ def run_row(world, report, row):
         Row(world, row).run()
     except Exception as caught:  # a row never ends the run
         error = f"{type(caught).__name__}: {caught}"
-        if type(caught).__name__ not in ("Failure", "ServiceError", "EngineError"):
+        if isinstance(caught, (ValueError, LookupError, TypeError, AttributeError)):
             error += "\n" + traceback.format_exc(limit=-6)
     report.row(row, time.monotonic() - started, error)
 
@@ -152,6 +153,9 @@ def main():
     arguments = options()
     if arguments.self_test:
         return selftest.run()
+    if arguments.format:
+        layout.rewrite(HERE)
+        return 0
     rows = table.load(HERE, arguments.host)
     if arguments.only:
         rows = [row for row in rows

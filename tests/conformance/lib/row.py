@@ -5,15 +5,16 @@ import threading
 import urllib.parse
 import uuid
 
-from . import actions, client
+from . import actions, client, host_actions
 from .match import Mismatch, match
 from .proxy import Proxy
 from .schema import Violation
 from .service import Service
 from .values import Unknown, edited, fill, pointer_get
 
-STEP_KEYS = {"call", "json", "body", "headers", "query", "expect", "save", "within", "set", "remove",
-             "template", "note", "timeout", "repeat", "onHost", "unix"}
+STEP_KEYS = {"call", "json", "body", "headers", "query", "expect", "save", "within", "set",
+             "remove", "template", "note", "timeout", "repeat", "onHost", "unix"}
+ACTIONS = {**actions.ACTIONS, **host_actions.ACTIONS}
 
 
 class Failure(Exception):
@@ -145,7 +146,7 @@ class Row:
     def step(self, step):
         if step.get("onHost", self.world.host) != self.world.host:
             return
-        for key, function in actions.ACTIONS.items():
+        for key, function in ACTIONS.items():
             if key in step:
                 function(self, step)
                 return

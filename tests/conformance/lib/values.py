@@ -3,7 +3,7 @@ import base64
 import copy
 import re
 
-VARIABLE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9_.]*)\}")
+VARIABLE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9_.]*|image\.[a-z.-]+)\}")
 
 
 class Unknown(Exception):

@@ -1,0 +1,191 @@
+"""The steps that touch the engine, repositories and files of this machine."""
+import json
+import os
+import pathlib
+
+from . import engine, gitrepo
+from .actions import known, poll
+from .match import Mismatch, match
+from .values import pointer_get, pointer_set
+
+
+# The engine.
+
+def engine_action(row, step):
+    """{"engine": verb, …}, see ENGINE_VERBS."""
+    ENGINE_VERBS[step["engine"]](row, row.world.engine, row.fill(step))
+
+
+def engine_inspect(row, eng, step):
+    """The container of an execution as the engine shows it."""
+    known(step, "engine", "execution", "matches", "save", "instance")
+    found = eng.of_execution(step.get("instance", row.variables["instance"]), step["execution"])
+    if len(found) != 1:
+        raise Mismatch(f"expected one container of {step['execution']}, found {len(found)}")
+    details = eng.inspect(found[0]["Id"])
+    match(step.get("matches", {}), details)
+    for name, pointer in step.get("save", {}).items():
+        row.set(name, pointer_get(details, pointer))
+
+
+def engine_gone(row, eng, step):
+    """Neither container nor volume of the execution is left, now."""
+    known(step, "engine", "execution", "within", "instance")
+
+    def attempt():
+        left = eng.left_of(step.get("instance", row.variables["instance"]), step["execution"])
+        if left:
+            raise Mismatch(f"left: {left}")
+    poll(row, step.get("within", 0), attempt)
+
+
+def engine_none(row, eng, step):
+    """Nothing of the instance is left."""
+    known(step, "engine", "within")
+
+    def attempt():
+        left = eng.left_of(row.variables["instance"])
+        if left:
+            raise Mismatch(f"left: {left}")
+    poll(row, step.get("within", 0), attempt)
+
+
+def engine_foreign(row, eng, step):
+    """A container that the service did not make. `volume` makes a volume instead."""
+    known(step, "engine", "name", "labels", "running", "volume", "as")
+    if step.get("volume"):
+        eng.create_volume(step["name"], step.get("labels", {}))
+        row.undo.append(lambda: eng.remove_volume(step["name"]))
+        return
+    identity = eng.create_foreign(step["name"], row.variables["image.base"],
+                                  step.get("labels", {}), step.get("running", True))
+    row.undo.append(lambda: eng.remove(identity))
+    row.set(step.get("as", "foreign"), identity)
+
+
+def engine_exists(row, eng, step):
+    """The container of that name or id is there."""
+    known(step, "engine", "name", "matches")
+    match(step.get("matches", {}), eng.inspect(step["name"]))
+
+
+def engine_missing(row, eng, step):
+    known(step, "engine", "name", "within")
+
+    def attempt():
+        try:
+            eng.inspect(step["name"])
+        except engine.EngineError:
+            return
+        raise Mismatch(f"{step['name']} is still there")
+    poll(row, step.get("within", 0), attempt)
+
+
+def engine_act(row, eng, step):
+    """pause, unpause or kill the container of an execution, behind the service's back."""
+    known(step, "engine", "execution", "verb", "instance")
+    found = eng.of_execution(step.get("instance", row.variables["instance"]), step["execution"])
+    for item in found:
+        if step["verb"] == "remove":
+            eng.remove(item["Id"])
+        else:
+            eng.act(item["Id"], step["verb"])
+
+
+def engine_stop(row, eng, step):
+    known(step, "engine")
+    row.undo.append(lambda: eng.available() or engine.start_engine(eng))
+    engine.stop_engine(eng)
+
+
+def engine_start(row, eng, step):
+    known(step, "engine")
+    engine.start_engine(eng)
+
+
+ENGINE_VERBS = {
+    "inspect": engine_inspect, "gone": engine_gone, "none": engine_none,
+    "foreign": engine_foreign, "exists": engine_exists, "missing": engine_missing,
+    "act": engine_act, "stop": engine_stop, "start": engine_start,
+}
+
+
+# Files and repositories of this machine.
+
+def make_repository(row, step):
+    """{"git": {…, see gitrepo.build}, "name": "repo", "as": "commit"}, found at ${repo.NAME}."""
+    known(step, "git", "name", "as", "outside")
+    name = step["name"]
+    parent = row.directory if step.get("outside") else row.world.git_root
+    path = parent / f"{name}-{row.variables['u']}"
+    row.set(f"repo.{name}", str(path))
+    row.set(step.get("as", "commit"), gitrepo.build(path, row.fill(step["git"])))
+
+
+def file_action(row, step):
+    """{"file": path, "write"|"mkdir"|"link"|"absent"|"exists"|"json"|"flip"|"truncate"|"append"|
+    "mode"|"edit"|"text"}"""
+    known(step, "file", "write", "mkdir", "link", "absent", "exists", "json", "flip", "truncate",
+          "append", "mode", "edit", "text", "removeFile", "saveJson", "size")
+    path = pathlib.Path(row.fill(step["file"]))
+    for key, function in FILE_VERBS.items():
+        if key in step:
+            function(row, path, row.fill(step[key]))
+
+
+def file_write(_row, path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def file_absent(_row, path, _argument):
+    if os.path.lexists(path):
+        raise Mismatch(f"{path} exists")
+
+
+def file_exists(_row, path, _argument):
+    if not path.exists():
+        raise Mismatch(f"{path} does not exist")
+
+
+def file_flip(_row, path, offset):
+    """One bit of one byte; a negative offset counts from the end."""
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def file_truncate(_row, path, size):
+    os.truncate(path, size if size >= 0 else path.stat().st_size + size)
+
+
+def file_append(_row, path, text):
+    with open(path, "ab") as file:
+        file.write(text.encode("latin-1"))
+
+
+def file_edit(_row, path, changes):
+    """{pointer: value} put into a JSON file."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    for pointer, item in changes.items():
+        pointer_set(value, pointer, item)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+FILE_VERBS = {
+    "write": file_write, "absent": file_absent, "exists": file_exists, "flip": file_flip,
+    "truncate": file_truncate, "append": file_append, "edit": file_edit,
+    "mkdir": lambda row, path, _: path.mkdir(parents=True, exist_ok=True),
+    "link": lambda row, path, target: path.symlink_to(target),
+    "json": lambda row, path, matcher: match(
+        matcher, json.loads(path.read_text(encoding="utf-8"))),
+    "text": lambda row, path, matcher: match(matcher, path.read_text(encoding="utf-8")),
+    "mode": lambda row, path, mode: match(mode, f"{path.stat().st_mode & 0o7777:04o}"),
+    "size": lambda row, path, matcher: match(matcher, path.stat().st_size),
+    "removeFile": lambda row, path, _: path.unlink(),
+    "saveJson": lambda row, path, name: row.set(
+        name, json.loads(path.read_text(encoding="utf-8"))),
+}
+
+
+ACTIONS = {"engine": engine_action, "git": make_repository, "file": file_action}
