@@ -12,7 +12,7 @@
 
 static const char *engine_socket(void)
 {
-    const char *path = getenv("EXECHOST_TEST_ENGINE");
+    const char *path = getenv("EXECHOST_TEST_SOCKET");
 
     return path != NULL ? path : "/var/run/docker.sock";
 }
