@@ -14,6 +14,13 @@ enum { PATH_SIZE = 128, DAMAGES_MAX = 8 };
 
 static char directory[64];
 
+static void remove_directory(void)
+{
+    struct error err = ERROR_INIT;
+
+    fuzz_require(dir_remove(directory, &err) == 0);
+}
+
 static const struct store_transcript_name *name_of(void)
 {
     static struct store_transcript_name name = {directory, "t", 1, "c"};
@@ -21,6 +28,7 @@ static const struct store_transcript_name *name_of(void)
     if (directory[0] == '\0') {
         snprintf(directory, sizeof(directory), "/dev/shm/exechost-fuzz-XXXXXX");
         fuzz_require(mkdtemp(directory) != NULL);
+        fuzz_require(atexit(remove_directory) == 0);
     }
     return &name;
 }
@@ -58,6 +66,27 @@ static int64_t read_all(void)
     store_transcript_reader_free(r);
     fuzz_require(got == 0 || err.code == ERROR_INTERNAL);
     return got < 0 ? -1 : count;
+}
+
+/* The first bytes and the totals must agree with what reading record by record saw. */
+static void check_output(int64_t records)
+{
+    struct error err = ERROR_INIT;
+    struct store_transcript_totals totals;
+    struct buf out;
+    struct buf errout;
+    int rc;
+
+    buf_init(&out, 100);
+    buf_init(&errout, 100000);
+    rc = store_transcript_read_output(name_of(), &out, &errout, &totals, &err);
+    fuzz_require((rc == 0) == (records >= 0));
+    if (rc == 0) {
+        fuzz_require(totals.records == records);
+        fuzz_require(out.len == (totals.stdout_bytes < 100 ? (size_t)totals.stdout_bytes : 100));
+    }
+    buf_done(&out);
+    buf_done(&errout);
 }
 
 static void reopen_and_check(int64_t records)
@@ -136,6 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct store_transcript *t = NULL;
     const struct store_transcript_name *name = name_of();
     char path[PATH_SIZE];
+    int64_t records;
 
     if (size == 0) {
         return 0;
@@ -151,6 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         damage(data + used, size - used);
     }
     store_transcript_close(t);
-    reopen_and_check(read_all());
+    records = read_all();
+    check_output(records);
+    reopen_and_check(records);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "store_fixture.h"
 
 #include "store/schema.h"
+#include "store/transaction.h"
 
 #include "base/file.h"
 
@@ -156,6 +157,111 @@ static void test_migration_survives_a_kill(void **state)
     }
 }
 
+/* --- the wrapper -------------------------------------------------------------------------------
+ */
+
+struct attempts {
+    int busy; /* how many come to nothing */
+    int made;
+};
+
+static int write_when_free(struct sql *s, void *ctx, struct error *err)
+{
+    struct attempts *attempts = ctx;
+
+    if (sql_script(s, "INSERT INTO service VALUES ('attempt', 'x')", err) != 0) {
+        return -1;
+    }
+    return ++attempts->made > attempts->busy ? 0 : sql_fail(s, SQLITE_BUSY, "go on", err);
+}
+
+/* Each attempt starts from nothing, else the second would find the key taken. */
+static void test_busy_is_tried_again(void **state)
+{
+    static const struct sql_points POINTS = SQL_POINTS("test.busy");
+    struct fixture *f = *state;
+    struct attempts attempts = {.busy = 5};
+    struct error err = ERROR_INIT;
+
+    assert_ok(store_write(f->store, &POINTS, write_when_free, &attempts, &err), err);
+    assert_int_equal(attempts.made, 6);
+    assert_code(store_write(f->store, &POINTS, write_when_free, &attempts, &err), err,
+                ERROR_INTERNAL);
+    assert_int_equal(attempts.made, 6);
+}
+
+static void test_busy_for_good_is_an_error(void **state)
+{
+    static const struct sql_points POINTS = SQL_POINTS("test.busy");
+    struct fixture *f = *state;
+    struct attempts attempts = {.busy = 1000000};
+    struct error err = ERROR_INIT;
+
+    assert_code(store_write(f->store, &POINTS, write_when_free, &attempts, &err), err,
+                ERROR_INTERNAL);
+    assert_true(attempts.made > 10);
+    fixture_reopen(f);
+}
+
+static int read_when_free(struct sql *s, void *ctx, struct error *err)
+{
+    struct attempts *attempts = ctx;
+
+    return ++attempts->made > attempts->busy ? 0 : sql_fail(s, SQLITE_BUSY, "go on", err);
+}
+
+static void test_reads_are_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    struct attempts attempts = {.busy = 3};
+    struct error err = ERROR_INIT;
+
+    assert_ok(store_read(f->store, read_when_free, &attempts, &err), err);
+    assert_int_equal(attempts.made, 4);
+    assert_int_equal(err.code, ERROR_NONE);
+}
+
+static int write_by_reader(struct sql *s, void *ctx, struct error *err)
+{
+    (void)ctx;
+    return sql_script(s, "DELETE FROM service", err);
+}
+
+static void test_readers_cannot_write(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+
+    assert_code(store_read(f->store, write_by_reader, NULL, &err), err, ERROR_INTERNAL);
+}
+
+/* More texts than the cache has room for. */
+static int prepare_many(struct sql *s, void *ctx, struct error *err)
+{
+    (void)ctx;
+    for (int i = 0; i < SQL_CACHE_MAX * 3; i++) {
+        _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+        char text[32];
+
+        snprintf(text, sizeof(text), "SELECT %d", i);
+        if (sql_prepare_built(s, text, &stmt, err) != 0 || sql_step(s, stmt, err) != 1) {
+            return -1;
+        }
+        if (sqlite3_column_int(stmt, 0) != i || s->cached > SQL_CACHE_MAX) {
+            return error_set(err, ERROR_INTERNAL, "the wrong statement for %d", i);
+        }
+    }
+    return 0;
+}
+
+static void test_statement_cache_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+
+    assert_ok(store_read(f->store, prepare_many, NULL, &err), err);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +274,14 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_newer_version_is_refused, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_foreign_file_is_refused, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_busy_is_tried_again, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_busy_for_good_is_an_error, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_reads_are_tried_again, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_readers_cannot_write, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_statement_cache_is_bounded, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_migration_survives_a_kill, fixture_setup,
                                         fixture_teardown),
