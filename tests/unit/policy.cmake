@@ -1,0 +1,2 @@
+exechost_unit_test(test_policy_rules USES policy)
+exechost_unit_test(test_policy_plan USES policy)

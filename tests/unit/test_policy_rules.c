@@ -1,0 +1,572 @@
+/* Each rule by itself, as a table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api/json.h"
+#include "policy/policy.h"
+
+#include <string.h>
+
+#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static json_t *json_of(const char *text)
+{
+    struct error err = ERROR_INIT;
+    json_t *value = NULL;
+
+    if (api_json_parse(text, strlen(text), &value, &err) != 0) {
+        fail_msg("%s: %s", text, err.detail);
+    }
+    return value;
+}
+
+/* `count` times `c`, into a static buffer. */
+static const char *repeat(char c, size_t count)
+{
+    static char text[70000];
+
+    memset(text, c, count);
+    text[count] = '\0';
+    return text;
+}
+
+static void image_references(void **state)
+{
+    static const struct {
+        const char *reference;
+        bool pinned;
+        bool unpinned;
+    } CASES[] = {
+        {"base@sha256:" HEX64, true, true},
+        {"registry.example:5000/a/b_c-d:tag@sha256:" HEX64, true, true},
+        {"9@sha256:" HEX64, true, true},
+        {"base", false, true},
+        {"base:latest", false, true},
+        {"", false, false},
+        {"@sha256:" HEX64, false, false},
+        {"-a@sha256:" HEX64, false, false},
+        {"base@sha256:" HEX64 "0", false, false},
+        {"base@sha256:0123", false, false},
+        {"base@sha512:" HEX64, false, false},
+        {"base@sha256:0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef", false,
+         false},
+        {"base@sha256:" HEX64 "@x", false, false},
+        {"base name@sha256:" HEX64, false, false},
+        {"b\xC3\xA4se@sha256:" HEX64, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        struct error err = ERROR_INIT;
+
+        assert_int_equal(policy_image_reference(CASES[i].reference, false, "/image", &err),
+                         CASES[i].pinned ? 0 : -1);
+        if (!CASES[i].pinned) {
+            assert_int_equal(err.code, ERROR_INVALID_REQUEST);
+            assert_string_equal(err.field, "/image");
+            assert_int_equal(err.phase, PHASE_VALIDATE);
+        }
+        assert_int_equal(policy_image_reference(CASES[i].reference, true, "/image", &err),
+                         CASES[i].unpinned ? 0 : -1);
+    }
+}
+
+static void image_references_are_bounded(void **state)
+{
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(policy_image_reference(repeat('a', 1024), true, "/image", &err), 0);
+    assert_int_equal(policy_image_reference(repeat('a', 1025), true, "/image", &err), -1);
+}
+
+/* --- environment -------------------------------------------------------------------------------
+ */
+
+static void environment_becomes_a_list(void **state)
+{
+    _cleanup_json_ json_t *object =
+        json_of("{\"CI\":\"1\",\"_x9\":\"a=b\",\"GONE\":null,\"E\":\"\"}");
+    struct error err = ERROR_INIT;
+    char **list = NULL;
+
+    (void)state;
+    assert_int_equal(policy_environment(object, "/environment", &list, &err), 0);
+    assert_string_equal(list[0], "CI=1");
+    assert_string_equal(list[1], "_x9=a=b");
+    assert_string_equal(list[2], "E=");
+    assert_null(list[3]);
+    policy_environment_free(list);
+    assert_null(json_object_get(object, "GONE"));
+    list = (char **)1;
+    assert_int_equal(policy_environment(NULL, "/environment", &list, &err), 0);
+    assert_null(list);
+    policy_environment_free(NULL);
+}
+
+static void environment_faults(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *field;
+    } CASES[] = {
+        {"[]", "/environment"},
+        {"\"A=B\"", "/environment"},
+        {"{\"A\":1}", "/environment/A"},
+        {"{\"A\":[\"x\"]}", "/environment/A"},
+        {"{\"\":\"x\"}", "/environment/"},
+        {"{\"9A\":\"x\"}", "/environment/9A"},
+        {"{\"A-B\":\"x\"}", "/environment/A-B"},
+        {"{\"A=B\":\"x\"}", "/environment/A=B"},
+        {"{\"A\":\"x\",\"GITHUB_TOKEN\":\"x\"}", "/environment/GITHUB_TOKEN"},
+        {"{\"api__key\":\"x\"}", "/environment/api__key"},
+        {"{\"PASS_WORD\":\"x\"}", "/environment/PASS_WORD"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_json_ json_t *object = json_of(CASES[i].text);
+        struct error err = ERROR_INIT;
+        char **list = NULL;
+
+        assert_int_equal(policy_environment(object, "/environment", &list, &err), -1);
+        assert_int_equal(err.code, ERROR_INVALID_REQUEST);
+        assert_string_equal(err.field, CASES[i].field);
+        assert_null(list);
+    }
+}
+
+static void environment_values_are_bounded(void **state)
+{
+    _cleanup_json_ json_t *most = json_pack("{s:s}", "A", repeat('x', 32768));
+    _cleanup_json_ json_t *more = json_pack("{s:s}", "A", repeat('x', 32769));
+    struct error err = ERROR_INIT;
+    char **list = NULL;
+
+    (void)state;
+    assert_int_equal(policy_environment(most, "/environment", &list, &err), 0);
+    assert_int_equal(strlen(list[0]), 32770);
+    policy_environment_free(list);
+    assert_int_equal(policy_environment(more, "/environment", &list, &err), -1);
+    assert_string_equal(err.field, "/environment/A");
+}
+
+/* --- cwd ---------------------------------------------------------------------------------------
+ */
+
+static void cwd_is_normalised(void **state)
+{
+    static const struct {
+        const char *cwd;
+        const char *expected; /* NULL: refused */
+    } CASES[] = {
+        {NULL, ""},
+        {"", ""},
+        {".", ""},
+        {"./", ""},
+        {"a", "a"},
+        {"a/", "a"},
+        {"a//b", "a/b"},
+        {"./a/./b/.", "a/b"},
+        {"a/..", ""},
+        {"a/../b", "b"},
+        {"a/b/../../c", "c"},
+        {"..a/b..", "..a/b.."},
+        {"...", "..."},
+        {"/", NULL},
+        {"/workspace", NULL},
+        {"..", NULL},
+        {"../a", NULL},
+        {"a/../..", NULL},
+        {"./..", NULL},
+        {"a/b/../../../c", NULL},
+        {"//a", NULL},
+        {"\xC3\xA4 b", "\xC3\xA4 b"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_free_ char *out = NULL;
+        struct error err = ERROR_INIT;
+        int rc = policy_cwd(CASES[i].cwd, &out, &err);
+
+        if (CASES[i].expected == NULL) {
+            assert_int_equal(rc, -1);
+            assert_int_equal(err.code, ERROR_INVALID_REQUEST);
+            assert_string_equal(err.field, "/cwd");
+        } else {
+            assert_int_equal(rc, 0);
+            assert_string_equal(out, CASES[i].expected);
+        }
+    }
+}
+
+static void cwd_is_bounded(void **state)
+{
+    _cleanup_free_ char *out = NULL;
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(policy_cwd(repeat('a', 4097), &out, &err), -1);
+    assert_int_equal(policy_cwd(repeat('a', 4096), &out, &err), 0);
+}
+
+/* --- metadata, labels, network -----------------------------------------------------------------
+ */
+
+/* {"a":{"a":…}} `depth` deep. Returns owned. */
+static json_t *nested(int depth)
+{
+    json_t *value = json_object();
+
+    for (int i = 1; i < depth; i++) {
+        value = json_pack("{s:o}", "a", value);
+    }
+    return value;
+}
+
+static void metadata(void **state)
+{
+    _cleanup_json_ json_t *plain = json_of("{\"a\":null,\"b\":[1,2.5,{}],\"c\":\"x\"}");
+    _cleanup_json_ json_t *array = json_of("[]");
+    _cleanup_json_ json_t *huge = json_of("{\"a\":[0,1e999]}");
+    _cleanup_json_ json_t *deepest = nested(32);
+    _cleanup_json_ json_t *deeper = nested(33);
+    _cleanup_json_ json_t *most = json_pack("{s:s}", "a", repeat('x', 65536 - 8));
+    _cleanup_json_ json_t *more = json_pack("{s:s}", "a", repeat('x', 65536 - 7));
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(policy_metadata(NULL, "/metadata", &err), 0);
+    assert_int_equal(policy_metadata(plain, "/metadata", &err), 0);
+    assert_int_equal(json_object_size(plain), 3);
+    assert_int_equal(policy_metadata(deepest, "/metadata", &err), 0);
+    assert_int_equal(policy_metadata(most, "/metadata", &err), 0);
+    assert_int_equal(policy_metadata(array, "/metadata", &err), -1);
+    assert_string_equal(err.field, "/metadata");
+    assert_int_equal(policy_metadata(deeper, "/metadata", &err), -1);
+    assert_int_equal(policy_metadata(more, "/metadata", &err), -1);
+    assert_int_equal(policy_metadata(huge, "/metadata", &err), -1);
+    assert_string_equal(err.field, "/metadata/a/1");
+    assert_int_equal(err.code, ERROR_INVALID_REQUEST);
+}
+
+static void label_rules(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *field; /* NULL: fine */
+    } CASES[] = {
+        {"{}", NULL},
+        {"{\"team\":\"a\",\"a.b/c_d-9\":\"\"}", NULL},
+        {"{\"x\":null}", NULL},
+        {"[]", "/labels"},
+        {"{\"\":\"x\"}", "/labels/"},
+        {"{\"-a\":\"x\"}", "/labels/-a"},
+        {"{\"/a\":\"x\"}", "/labels/~1a"},
+        {"{\"a b\":\"x\"}", "/labels/a b"},
+        {"{\"a\":1}", "/labels/a"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_json_ json_t *labels = json_of(CASES[i].text);
+        struct error err = ERROR_INIT;
+        int rc = policy_labels(labels, "/labels", &err);
+
+        assert_int_equal(rc, CASES[i].field == NULL ? 0 : -1);
+        assert_string_equal(err.field, CASES[i].field == NULL ? "" : CASES[i].field);
+    }
+}
+
+static void labels_are_bounded(void **state)
+{
+    _cleanup_json_ json_t *labels = json_object();
+    _cleanup_json_ json_t *long_key = json_pack("{s:s}", repeat('k', 63), "v");
+    _cleanup_json_ json_t *longer_key = json_pack("{s:s}", repeat('k', 64), "v");
+    _cleanup_json_ json_t *long_value = json_pack("{s:s}", "k", repeat('v', 256));
+    _cleanup_json_ json_t *longer_value = json_pack("{s:s}", "k", repeat('v', 257));
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "k%d", i);
+        json_object_set_new(labels, key, json_string("v"));
+    }
+    assert_int_equal(policy_labels(NULL, "/labels", &err), 0);
+    assert_int_equal(policy_labels(labels, "/labels", &err), 0);
+    json_object_set_new(labels, "one-more", json_string("v"));
+    assert_int_equal(policy_labels(labels, "/labels", &err), -1);
+    assert_string_equal(err.field, "/labels");
+    assert_int_equal(policy_labels(long_key, "/labels", &err), 0);
+    assert_int_equal(policy_labels(longer_key, "/labels", &err), -1);
+    assert_int_equal(policy_labels(long_value, "/labels", &err), 0);
+    assert_int_equal(policy_labels(longer_value, "/labels", &err), -1);
+}
+
+static void network_is_none(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *field; /* NULL: fine */
+    } CASES[] = {
+        {"{\"mode\":\"none\"}", NULL},
+        {"{}", "/network/mode"},
+        {"{\"mode\":null}", "/network/mode"},
+        {"{\"mode\":\"None\"}", "/network/mode"},
+        {"{\"mode\":\"host\"}", "/network/mode"},
+        {"{\"mode\":[]}", "/network/mode"},
+        {"{\"mode\":\"none\",\"dns\":[]}", "/network/dns"},
+        {"\"none\"", "/network"},
+        {"false", "/network"},
+    };
+    struct error missing = ERROR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_json_ json_t *network = json_of(CASES[i].text);
+        struct error err = ERROR_INIT;
+        int rc = policy_network(network, "/network", &err);
+
+        assert_int_equal(rc, CASES[i].field == NULL ? 0 : -1);
+        if (rc != 0) {
+            assert_int_equal(err.code, ERROR_NETWORK_POLICY);
+            assert_string_equal(err.field, CASES[i].field);
+        }
+    }
+    assert_int_equal(policy_network(NULL, "/network", &missing), -1);
+    assert_int_equal(missing.code, ERROR_NETWORK_POLICY);
+    assert_string_equal(missing.field, "/network");
+}
+
+/* --- resources ---------------------------------------------------------------------------------
+ */
+
+static const char ALL[] = "{\"cpus\":2,\"memoryBytes\":67108864,\"diskBytes\":1048576,\"pids\":64,"
+                          "\"runtimeMs\":60000,\"maxOutputBytes\":1024}";
+
+/* All six with one replaced by `text`; left out when NULL. Returns owned. */
+static json_t *resources_with(const char *name, const char *text)
+{
+    json_t *resources = json_of(ALL);
+
+    json_object_del(resources, name);
+    if (text != NULL) {
+        json_object_set_new(resources, name, json_of(text));
+    }
+    return resources;
+}
+
+static void resource_bounds(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+        bool ok;
+    } CASES[] = {
+        {"cpus", "0", false},
+        {"cpus", "-1", false},
+        {"cpus", "0.000000001", true},
+        {"cpus", "0.0000000001", false},
+        {"cpus", "128", true},
+        {"cpus", "128.0", true},
+        {"cpus", "128.000001", false},
+        {"cpus", "1e999", false},
+        {"cpus", "99999999999999999999", false},
+        {"cpus", "\"2\"", false},
+        {"cpus", "true", false},
+        {"cpus", NULL, false},
+        {"cpus", "null", false},
+        {"memoryBytes", "4194304", true},
+        {"memoryBytes", "4194303", false},
+        {"memoryBytes", "549755813888", true},
+        {"memoryBytes", "549755813889", false},
+        {"memoryBytes", "67108864.0", true},
+        {"memoryBytes", "67108864.5", false},
+        {"memoryBytes", "1e999", false},
+        {"memoryBytes", "9223372036854775808", false},
+        {"memoryBytes", NULL, false},
+        {"diskBytes", "65536", true},
+        {"diskBytes", "65535", false},
+        {"diskBytes", "1099511627776", true},
+        {"diskBytes", "1099511627777", false},
+        {"diskBytes", NULL, false},
+        {"pids", "1", true},
+        {"pids", "0", false},
+        {"pids", "32768", true},
+        {"pids", "32769", false},
+        {"pids", NULL, false},
+        {"runtimeMs", "1", true},
+        {"runtimeMs", "0", false},
+        {"runtimeMs", "86400000", true},
+        {"runtimeMs", "86400001", false},
+        {"runtimeMs", NULL, false},
+        {"maxOutputBytes", "1", true},
+        {"maxOutputBytes", "0", false},
+        {"maxOutputBytes", "67108864", true},
+        {"maxOutputBytes", "67108865", false},
+        {"maxOutputBytes", "-1", false},
+        {"maxOutputBytes", NULL, false},
+        {"gpus", "1", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_json_ json_t *resources = resources_with(CASES[i].name, CASES[i].text);
+        struct host_limits limits = {0};
+        struct error err = ERROR_INIT;
+        char field[64];
+        int rc = policy_resources(resources, "/resources", NULL, &limits, &err);
+
+        if (rc != (CASES[i].ok ? 0 : -1)) {
+            fail_msg("%s %s: %s", CASES[i].name, CASES[i].text, err.detail);
+        }
+        if (rc != 0) {
+            snprintf(field, sizeof(field), "/resources/%s", CASES[i].name);
+            assert_int_equal(err.code, ERROR_RESOURCE_LIMIT);
+            assert_string_equal(err.field, field);
+            assert_int_equal(err.phase, PHASE_VALIDATE);
+            assert_int_equal(limits.pids, 0);
+        }
+    }
+}
+
+static void resources_must_be_an_object(void **state)
+{
+    _cleanup_json_ json_t *array = json_array();
+    struct host_limits limits;
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(policy_resources(NULL, "/resources", NULL, &limits, &err), -1);
+    assert_int_equal(err.code, ERROR_RESOURCE_LIMIT);
+    assert_string_equal(err.field, "/resources");
+    assert_int_equal(policy_resources(array, "/resources", NULL, &limits, &err), -1);
+    assert_int_equal(err.code, ERROR_RESOURCE_LIMIT);
+    assert_string_equal(err.field, "/resources");
+}
+
+static void a_host_narrows_the_ranges(void **state)
+{
+    struct host_limit_ranges ranges = *policy_general_ranges();
+    _cleanup_json_ json_t *most = resources_with("cpus", "2");
+    _cleanup_json_ json_t *more = resources_with("cpus", "2.001");
+    _cleanup_json_ json_t *memory = resources_with("memoryBytes", "6291455");
+    _cleanup_json_ json_t *pids = resources_with("pids", "3");
+    struct host_limits limits;
+    struct error err = ERROR_INIT;
+
+    (void)state;
+    ranges.nano_cpus = (struct host_range){10000000, 2000000000};
+    ranges.memory_bytes.min = 6291456;
+    ranges.pids.min = 4;
+    assert_int_equal(policy_resources(most, "/resources", &ranges, &limits, &err), 0);
+    assert_int_equal(policy_resources(more, "/resources", &ranges, &limits, &err), -1);
+    assert_string_equal(err.field, "/resources/cpus");
+    assert_string_equal(err.detail, "/resources/cpus must be from 0.01 to 2 on this host");
+    assert_int_equal(policy_resources(memory, "/resources", &ranges, &limits, &err), -1);
+    assert_string_equal(err.detail,
+                        "/resources/memoryBytes must be from 6291456 to 549755813888 on this host");
+    assert_int_equal(policy_resources(pids, "/resources", &ranges, &limits, &err), -1);
+    assert_int_equal(err.code, ERROR_RESOURCE_LIMIT);
+}
+
+static void cpus_become_nano_cpus_exactly(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t nano;
+        const char *shown;
+    } CASES[] = {
+        {"0.333", 333000000, "0.333"},
+        {"0.1", 100000000, "0.1"},
+        {"2", 2000000000, "2"},
+        {"4.0", 4000000000, "4"},
+        {"0.29", 290000000, "0.29"},
+        {"1.1", 1100000000, "1.1"},
+        {"127.999999999", 127999999999, "127.999999999"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        _cleanup_json_ json_t *resources = resources_with("cpus", CASES[i].text);
+        _cleanup_json_ json_t *encoded = NULL;
+        _cleanup_free_ char *shown = NULL;
+        struct host_limits limits;
+        struct error err = ERROR_INIT;
+
+        assert_int_equal(policy_resources(resources, "/resources", NULL, &limits, &err), 0);
+        assert_int_equal(limits.nano_cpus, CASES[i].nano);
+        encoded = policy_resources_encode(&limits);
+        shown = api_json_text(json_object_get(encoded, "cpus"), 100);
+        assert_string_equal(shown, CASES[i].shown);
+    }
+}
+
+/* --- git roots ---------------------------------------------------------------------------------
+ */
+
+static void git_roots(void **state)
+{
+    static const char *const ROOTS[] = {"/srv/repositories", "/home/git/", NULL};
+    static const struct {
+        const char *path;
+        int root; /* -1: none */
+    } CASES[] = {
+        {"/srv/repositories/project", 0},
+        {"/srv/repositories", 0},
+        {"/srv//repositories/a/b/", 0},
+        {"/home/git/x", 1},
+        {"/srv/repositories-2/x", -1},
+        {"/srv/repositor", -1},
+        {"/srv/repositories/../x", -1},
+        {"/srv/repositories/./x", -1},
+        {"/srv/repositories/x/..", -1},
+        {"srv/repositories/x", -1},
+        {"/", -1},
+        {"", -1},
+        {"/etc", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+        const char *root = policy_git_root(CASES[i].path, ROOTS);
+
+        if (CASES[i].root < 0) {
+            assert_null(root);
+        } else {
+            assert_ptr_equal(root, ROOTS[CASES[i].root]);
+        }
+    }
+    assert_null(policy_git_root("/srv/repositories/x", NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(image_references),
+        cmocka_unit_test(image_references_are_bounded),
+        cmocka_unit_test(environment_becomes_a_list),
+        cmocka_unit_test(environment_faults),
+        cmocka_unit_test(environment_values_are_bounded),
+        cmocka_unit_test(cwd_is_normalised),
+        cmocka_unit_test(cwd_is_bounded),
+        cmocka_unit_test(metadata),
+        cmocka_unit_test(label_rules),
+        cmocka_unit_test(labels_are_bounded),
+        cmocka_unit_test(network_is_none),
+        cmocka_unit_test(resource_bounds),
+        cmocka_unit_test(resources_must_be_an_object),
+        cmocka_unit_test(a_host_narrows_the_ranges),
+        cmocka_unit_test(cpus_become_nano_cpus_exactly),
+        cmocka_unit_test(git_roots),
+    };
+
+    return cmocka_run_group_tests_name("policy rules", tests, NULL, NULL);
+}
