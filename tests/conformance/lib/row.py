@@ -171,7 +171,8 @@ class Row:
             return actions.poll(self, step["within"], lambda: self.call_once(step))
         answer = None
         for index in range(step.get("repeat", 1)):
-            self.set("i", index)
+            if "repeat" in step:
+                self.set("i", index)
             answer = self.call_once(step)
         return answer
 
@@ -223,7 +224,7 @@ class Row:
                 self.checkpoints.append(value["checkpointId"])
 
     def check(self, step, method, target, answer):
-        path = urllib.parse.unquote(target.split("?")[0])
+        path = target.split("?")[0]
         try:
             schema = self.world.document.check(method, path, answer)
         except Violation as violation:

@@ -36,6 +36,7 @@ class World:
         for name, forms in self.images.items():
             for form, reference in forms.items():
                 known[f"image.{name}.{form}"] = reference
+            known[f"image.{name}.digest"] = forms["id"].split("@")[1]
             known[f"image.{name}"] = forms.get("registry") or forms["id"]
         return known
 
