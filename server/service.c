@@ -121,7 +121,14 @@ static int open_parts(struct service *s, struct error *err)
 
 static int listen_http(struct service *s, struct error *err)
 {
+    size_t count;
+    const struct http_route *routes = routes_table(s->config, &count);
     const struct http_config config = {
+        .routes = routes,
+        .route_count = count,
+        .service = s,
+        .pool = s->pool,
+        .timers = s->timers,
         .listen = s->config->listen,
         .threads = (unsigned)s->config->port_threads,
         .connections_max = (unsigned)s->config->connections_max,
@@ -130,9 +137,7 @@ static int listen_http(struct service *s, struct error *err)
         .loopback_rules = true,
         .topics = s->topics,
     };
-    size_t count;
-    const struct http_route *routes = routes_table(s->config, &count);
-    return http_server_new(&config, routes, count, s, s->pool, s->timers, &s->http, err);
+    return http_server_new(&config, &s->http, err);
 }
 
 int service_start(const struct config *config, struct service **out, struct error *err)

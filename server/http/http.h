@@ -40,6 +40,11 @@ struct http_route {
 };
 
 struct http_config {
+    const struct http_route *routes;
+    size_t route_count;
+    void *service; /* what http_service gives to handlers */
+    struct pool *pool;
+    struct timers *timers;
     const char *listen;    /* "HOST:PORT" (IPv4, [IPv6] or name) or "unix:PATH" */
     unsigned threads;      /* event threads */
     unsigned connections_max;
@@ -47,13 +52,12 @@ struct http_config {
     const char *const *cors_origins; /* NULL-ended, or NULL */
     bool loopback_rules;   /* no tokens: listens on loopback or unix only; over TCP Host must be a loopback
                             * name and a mutation's Origin a loopback one or in cors_origins */
-    struct topics *topics; /* that http_wait names; borrowed, outlives the server */
+    struct topics *topics; /* that http_wait names */
 };
 
-/* Copies `config`; borrows routes, service, pool and timers, which must outlive the server. */
-int http_server_new(const struct http_config *config, const struct http_route *routes, size_t count,
-                    void *service, struct pool *pool, struct timers *timers,
-                    struct http_server **out, struct error *err) WARN_UNUSED;
+/* Copies `config`; borrows what it points to, which must outlive the server. */
+int http_server_new(const struct http_config *config, struct http_server **out,
+                    struct error *err) WARN_UNUSED;
 /* "http://127.0.0.1:8470" or "unix:/path"; borrowed. */
 const char *http_server_address(const struct http_server *s);
 /* Answers what waits and what comes now with 503 OVERLOADED, waits for handlers, stops accepting, frees.

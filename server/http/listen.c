@@ -117,7 +117,7 @@ static bool is_loopback(const struct sockaddr *address)
 
 static int describe(int fd, struct listener *out)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof(bound);
     char host[INET6_ADDRSTRLEN];
     char port[8];

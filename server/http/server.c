@@ -192,6 +192,7 @@ static enum exchange_phase phase_of(struct http_exchange *x)
     return phase;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the signature is libmicrohttpd's */
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url,
                                  const char *method, const char *version, const char *data,
                                  size_t *size, void **context)
@@ -292,13 +293,6 @@ static int start_daemon(struct http_server *s, const struct http_config *config,
     return 0;
 }
 
-static void init(struct http_server *s, const struct http_config *config)
-{
-    s->topics = config->topics;
-    pthread_mutex_init(&s->lock, NULL);
-    TAILQ_INIT(&s->waiting);
-}
-
 /* Timed waits count on the monotonic clock. */
 static void init_changed(struct http_server *s)
 {
@@ -310,9 +304,7 @@ static void init_changed(struct http_server *s)
     pthread_condattr_destroy(&attr);
 }
 
-int http_server_new(const struct http_config *config, const struct http_route *routes, size_t count,
-                    void *service, struct pool *pool, struct timers *timers,
-                    struct http_server **out, struct error *err)
+int http_server_new(const struct http_config *config, struct http_server **out, struct error *err)
 {
     struct http_server *s = calloc(1, sizeof(*s));
     struct listener listener = {.fd = -1};
@@ -320,18 +312,20 @@ int http_server_new(const struct http_config *config, const struct http_route *r
     if (s == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    init(s, config);
+    pthread_mutex_init(&s->lock, NULL);
     init_changed(s);
-    s->routes = routes;
-    s->route_count = count;
-    s->service = service;
-    s->pool = pool;
-    s->timers = timers;
+    TAILQ_INIT(&s->waiting);
+    s->topics = config->topics;
+    s->routes = config->routes;
+    s->route_count = config->route_count;
+    s->service = config->service;
+    s->pool = config->pool;
+    s->timers = config->timers;
     if (copy_origins(s, config->cors_origins) != 0) {
         (void)error_set(err, ERROR_INTERNAL, "out of memory");
         goto fail;
     }
-    if (linger_new(timers, &s->linger, err) != 0 ||
+    if (linger_new(config->timers, &s->linger, err) != 0 ||
         listener_open(config->listen, config->loopback_rules, &listener, err) != 0) {
         goto fail;
     }

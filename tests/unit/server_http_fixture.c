@@ -31,7 +31,12 @@ void fixture_start(struct fixture *f, const struct http_config *config,
     own.connections_max = own.connections_max != 0 ? own.connections_max : 4096;
     own.head_timeout_s = own.head_timeout_s != 0 ? own.head_timeout_s : 30;
     own.topics = f->topics;
-    if (http_server_new(&own, routes, count, service, f->pool, f->timers, &f->server, &err) != 0) {
+    own.routes = routes;
+    own.route_count = count;
+    own.service = service;
+    own.pool = f->pool;
+    own.timers = f->timers;
+    if (http_server_new(&own, &f->server, &err) != 0) {
         fail_msg("http_server_new: %s", err.detail);
     }
     address = http_server_address(f->server);

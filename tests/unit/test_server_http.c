@@ -551,11 +551,15 @@ static void expect_listen_fault(const struct fixture *f, const char *listen, enu
                                  .connections_max = 16,
                                  .head_timeout_s = 5,
                                  .loopback_rules = true,
+                                 .routes = routes,
+                                 .route_count = 1,
+                                 .pool = f->pool,
+                                 .timers = f->timers,
                                  .topics = f->topics};
     struct http_server *s = NULL;
     struct error err = ERROR_INIT;
 
-    assert_int_equal(http_server_new(&config, routes, 1, NULL, f->pool, f->timers, &s, &err), -1);
+    assert_int_equal(http_server_new(&config, &s, &err), -1);
     assert_null(s);
     assert_int_equal(err.code, code);
 }

@@ -348,9 +348,12 @@ static void test_full_pool_is_overloaded(void **state)
     assert_int_equal(timers_new(&f.timers, &err), 0);
     assert_int_equal(topics_new(&f.topics, &err), 0);
     config.topics = f.topics;
-    assert_int_equal(http_server_new(&config, routes, ARRAY_SIZE(routes), &service, f.pool,
-                                     f.timers, &f.server, &err),
-                     0);
+    config.pool = f.pool;
+    config.timers = f.timers;
+    config.routes = routes;
+    config.route_count = ARRAY_SIZE(routes);
+    config.service = &service;
+    assert_int_equal(http_server_new(&config, &f.server, &err), 0);
     f.port = (unsigned short)strtoul(strrchr(http_server_address(f.server), ':') + 1, NULL, 10);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = fixture_connect(&f);
