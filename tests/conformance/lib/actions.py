@@ -36,13 +36,14 @@ def poll(row, within_ms, attempt):
 
 def provision(row, step):
     """{"provision": {pointer: value}, "remove": […], "as": "e", "expect"?, "query"?, "save"?}"""
-    known(step, "provision", "remove", "as", "expect", "query", "save", "headers", "template")
+    known(step, "provision", "remove", "as", "expect", "query", "save", "headers", "template",
+          "within")
     call = {"call": "POST /v1/executions", "template": step.get("template", "execution"),
             "set": step["provision"], "remove": step.get("remove"),
             "expect": step.get("expect", {"status": 201, "json": {"state": "provisioned"}}),
             "save": {step.get("as", "e"): "/executionId", **step.get("save", {})}
             if "expect" not in step else step.get("save", {})}
-    for key in ("query", "headers"):
+    for key in ("query", "headers", "within"):
         if key in step:
             call[key] = step[key]
     row.call_step(call)

@@ -52,13 +52,15 @@ class Row:
     # Life of the row.
 
     def run(self):
+        complete = False
         try:
             self.prepare()
             self.steps(self.row["steps"])
             for name in list(self.background):
                 self.join(name)
+            complete = True
         finally:
-            self.finish()
+            self.finish(complete)
 
     def prepare(self):
         if self.own is not None:
@@ -80,8 +82,8 @@ class Row:
         if self.own.get("start", True):
             self.service.start()
 
-    def finish(self):
-        """Runs whatever happened, and raises only where the row itself did not."""
+    def finish(self, complete):
+        """Runs whatever happened; what was seen of a row that failed stays in its directory."""
         problems = []
         for execution in self.executions:
             self.attempt(problems, self.terminate, execution)
@@ -93,9 +95,9 @@ class Row:
             self.attempt(problems, action)
         if self.proxy:
             self.proxy.cut()
-        if not problems:
+        if complete and not problems:
             shutil.rmtree(self.directory, ignore_errors=True)
-        if problems:
+        if complete and problems:
             raise Failure("cleaning up: " + "; ".join(problems))
 
     @staticmethod
