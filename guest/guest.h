@@ -1,5 +1,6 @@
-/* What the files of the helper share. One process, one thread, no heap but the list in load.c; nothing
- * here may wait for the program it runs: only for the service, which reads and writes the other ends. */
+/* What the files of the helper share. One process, one thread, no heap but the list in load.c;
+ * nothing here may wait for the program it runs: only for the service, which reads and writes the
+ * other ends. */
 #ifndef EXECHOST_GUEST_GUEST_H
 #define EXECHOST_GUEST_GUEST_H
 
@@ -10,8 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* --- frame.c: descriptors 0 and 1 as frames ---------------------------------------------------- */
-
+/* --- frame.c: descriptors 0 and 1 as frames -------------------------------------------------- */
 
 /* One frame on its way out. Filled while empty, then flushed until empty. */
 struct frame_out {
@@ -29,19 +29,19 @@ static inline uint8_t *frame_out_payload(struct frame_out *out)
     return out->bytes + GUEST_FRAME_HEADER;
 }
 void frame_out_seal(struct frame_out *out, enum guest_frame_type type, size_t len);
-/* Writes what standard output takes now: 0, also when that is not all; -1 when the reader is gone. */
+/* Writes what standard output takes now: 0, also when that is not all; -1: the reader is gone. */
 int frame_out_flush(struct frame_out *out);
 /* Waits for the reader until all is written; -1 when it is gone. */
 int frame_out_drain(struct frame_out *out);
 
-/* Reads one frame from standard input, waiting for it: 1, 0 at the end between two frames, -1 with errno
- * (EPROTO: cut or longer than GUEST_FRAME_MAX). `payload` has room for GUEST_FRAME_MAX bytes. */
+/* Reads one frame from standard input, waiting for it: 1, 0 at the end between two frames, -1 with
+ * errno (EPROTO: cut or longer than GUEST_FRAME_MAX). `payload`: room for GUEST_FRAME_MAX bytes. */
 int frame_read(uint8_t *type, uint8_t *payload, size_t *len);
 
 /* Sends GUEST_FAILED behind what is still in `out`; returns the status to exit with. */
 int frame_failed(struct frame_out *out, int errnum, const char *text);
 
-/* --- cgroup.c: the own container's memory, counters ------------------------------------------------ */
+/* --- cgroup.c: the own container's memory, counters ------------------------------------------ */
 
 struct cgroup_usage {
     int64_t cpu_ms;
@@ -55,12 +55,12 @@ int cgroup_open_oom(void);
 /* How many processes the kernel has killed for memory so far; -1 when unknown. */
 int64_t cgroup_oom_kills(int fd);
 
-/* Makes the calling process the first that the kernel kills when the execution's memory is out, so that
- * neither the idle process nor the runner goes first. Lets others of its user look into the process for
- * a moment. */
+/* Makes the calling process the first that the kernel kills when the execution's memory is out, so
+ * that neither the idle process nor the runner goes first. Lets others of its user look into the
+ * process for a moment. */
 void oom_go_first(void);
 
-/* --- spawn.c: the program ------------------------------------------------------------------------ */
+/* --- spawn.c: the program -------------------------------------------------------------------- */
 
 struct spawn_spec {
     char *const *argv;
@@ -78,12 +78,12 @@ struct spawn_failure {
     bool in_cwd;
     int errnum;
 };
-/* Starts the program as leader of a new session. NOT_STARTED: `failure` says why the kernel refused;
- * BROKEN: a pipe could not be made (errno). */
+/* Starts the program as leader of a new session. NOT_STARTED: `failure` says why the kernel
+ * refused; BROKEN: a pipe could not be made (errno). */
 enum spawn_outcome spawn(const struct spawn_spec *spec, struct spawned *out,
                          struct spawn_failure *failure);
 
-/* --- the subcommands; return the status to exit with --------------------------------------------- */
+/* --- the subcommands; return the status to exit with ----------------------------------------- */
 
 int run_main(const struct spawn_spec *spec);
 int load_main(const char *directory);

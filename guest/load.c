@@ -36,7 +36,8 @@ struct load {
     struct level levels[DEPTH_LIMIT];
     char dir_path[PATH_LIMIT + 1]; /* of the innermost level; "" is the root */
 
-    /* Modes that would lock us out of hard link targets wait here until the end: mode, path, NUL. */
+    /* Modes that would lock us out of hard link targets wait here until the end: mode, path, NUL.
+     */
     char *later;
     size_t later_len;
     size_t later_size;
@@ -84,7 +85,7 @@ static mode_t kept_mode(uint32_t mode)
     return (mode_t)mode & (mode_t) ~(S_ISUID | S_ISGID);
 }
 
-/* --- directories --------------------------------------------------------------------------------- */
+/* --- directories ----------------------------------------------------------------------------- */
 
 static int remember_later(struct load *load, mode_t mode)
 {
@@ -158,8 +159,7 @@ static int enter_again(struct load *load, const char *path, size_t path_len, con
         close(child);
         return -1;
     }
-    struct level level = {
-        .path_len = path_len, .mode = st.st_mode & 07777, .mtime = st.st_mtim};
+    struct level level = {.path_len = path_len, .mode = st.st_mode & 07777, .mtime = st.st_mtim};
     return push(load, child, path, level);
 }
 
@@ -169,7 +169,7 @@ static bool is_inside(const struct load *load, const char *path)
     return len == 0 || (strncmp(path, load->dir_path, len) == 0 && path[len] == '/');
 }
 
-/* Makes the parent of `path` the innermost directory; returns the last component, NULL with errno. */
+/* Makes the parent of `path` the innermost directory; returns the last component or NULL. */
 static const char *go_to_parent(struct load *load, char *path)
 {
     while (!is_inside(load, path)) {
@@ -207,12 +207,12 @@ static int make_directory(struct load *load, const struct entry *entry, const ch
     return push(load, child, entry->path, level);
 }
 
-/* --- everything else ----------------------------------------------------------------------------- */
+/* --- everything else ------------------------------------------------------------------------- */
 
 static int make_file(struct load *load, const struct entry *entry, const char *name)
 {
-    load->file_fd = openat(load->dir_fd, name,
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRWXU);
+    load->file_fd =
+        openat(load->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRWXU);
     if (load->file_fd < 0) {
         return -1;
     }
@@ -281,7 +281,7 @@ static int make_hardlink(struct load *load, const struct entry *entry, const cha
     return result;
 }
 
-/* --- frames -------------------------------------------------------------------------------------- */
+/* --- frames ---------------------------------------------------------------------------------- */
 
 static bool is_path(const char *path)
 {
@@ -409,7 +409,8 @@ static int apply_data(struct load *load, size_t len)
     return write_at(load->file_fd, load->payload + 8, (size_t)count, offset);
 }
 
-/* Sets the modes that waited. Directories were left from the inside out, so this order locks nothing. */
+/* Sets the modes that waited. Directories were left from the inside out, so this order locks
+ * nothing. */
 static int set_later(const struct load *load)
 {
     size_t at = 0;

@@ -1,8 +1,9 @@
-/* How the service and its helper inside an execution speak. The helper writes frames to its standard
- * output and reads from its standard input; nothing else inside can reach those descriptors.
+/* How the service and its helper inside an execution speak. The helper writes frames to its
+ * standard output and reads from its standard input; nothing else inside can reach those
+ * descriptors.
  *
  * A frame: type (1 byte), length (uint32, big-endian) of what follows, payload. Numbers in payloads
- * are big-endian. Shared by guest/ (no libc beyond the static one) and by the hosts; header only. */
+ * are big-endian. Shared by guest/ (no libc beyond the static one) and the hosts; header only. */
 #ifndef EXECHOST_GUEST_PROTOCOL_H
 #define EXECHOST_GUEST_PROTOCOL_H
 
@@ -48,12 +49,12 @@ enum guest_frame_type {
     GUEST_DONE = 6,    /* load: all applied and closed; payload empty; the last frame */
 };
 
-/* run: service → guest on standard input: raw bytes of the program's standard input until EOF, present
- * only with the option --stdin. */
+/* run: service → guest on standard input: raw bytes of the program's standard input until EOF,
+ * present only with the option --stdin. */
 
-/* `guest run [--stdin] -- COMMAND ARG…`: cwd, environment and user are those it was started with, except
- * --cwd DIR (relative to where it was started, which is /workspace). Search of a bare COMMAND in PATH of
- * the environment. */
+/* `guest run [--stdin] -- COMMAND ARG…`: cwd, environment and user are those it was started with,
+ * except --cwd DIR (relative to where it was started, which is /workspace). Search of a bare
+ * COMMAND in PATH of the environment. */
 
 enum guest_exit_flags {
     GUEST_EXIT_NOT_STARTED = 1, /* status is 126 or 127, errnum says why */
@@ -62,9 +63,9 @@ enum guest_exit_flags {
     GUEST_EXIT_CWD = 8,         /* not started because of --cwd, not of the program */
 };
 
-/* On the wire in this order: flags u32, status u32, errnum u32, then i64 (-1: can't tell): cpu_ms and
- * max_rss_bytes of the leader's tree, and of the whole execution cpu_ms, memory peak bytes, pids
- * peak, workspace bytes. */
+/* On the wire in this order: flags u32, status u32, errnum u32, then i64 (-1: can't tell): cpu_ms
+ * and max_rss_bytes of the leader's tree, and of the whole execution cpu_ms, memory peak bytes,
+ * pids peak, workspace bytes. */
 struct guest_exit {
     uint32_t flags;
     uint32_t status;
@@ -78,8 +79,9 @@ struct guest_exit {
 };
 enum { GUEST_EXIT_SIZE = 3 * 4 + 6 * 8 };
 
-/* `guest load DIR`: applies entries below DIR as the user it runs as, whole or not at all as seen from
- * the service (a load that fails destroys the execution). Service → guest frames on standard input: */
+/* `guest load DIR`: applies entries below DIR as the user it runs as, whole or not at all as seen
+ * from the service (a load that fails destroys the execution). Service → guest frames on standard
+ * input: */
 enum guest_load_type {
     /* payload: type u8 (enum workspace_entry_type), mode u32, mtime_ns i64, size i64,
      * path length u32, path, target length u32, target */
@@ -87,7 +89,7 @@ enum guest_load_type {
     GUEST_LOAD_DATA = 17, /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */
     GUEST_LOAD_END = 18,  /* no more entries: the guest sets directory times, answers GUEST_DONE */
 };
-/* A failure is answered at once by GUEST_FAILED, text naming the entry, and the guest ends; ENOSPC and
- * EDQUOT mean that the content does not fit, EPROTO that a frame was not as above. */
+/* A failure is answered at once by GUEST_FAILED, text naming the entry, and the guest ends; ENOSPC
+ * and EDQUOT mean that the content does not fit, EPROTO that a frame was not as above. */
 
 #endif

@@ -23,7 +23,8 @@ enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_SERVICE, SLOT_STDIN, SLOT_PROGRAM_I
 struct stream {
     int fd; /* -1: at its end */
     enum guest_frame_type type;
-    int owed; /* once the leader has ended: bytes that it had written and that are still to be read */
+    int owed; /* once the leader has ended: bytes that it had written and that are still to be read
+               */
 };
 
 struct run {
@@ -74,7 +75,7 @@ static bool is_done(const struct run *run)
            frame_out_empty(&run->out);
 }
 
-/* --- the leader and the memory counter ----------------------------------------------------------- */
+/* --- the leader and the memory counter ------------------------------------------------------- */
 
 static void reap(struct run *run)
 {
@@ -111,7 +112,7 @@ static void check_oom(struct run *run)
     run->oom_check_at = now_ms() + OOM_CHECK_MS;
 }
 
-/* --- output -------------------------------------------------------------------------------------- */
+/* --- output ---------------------------------------------------------------------------------- */
 
 static void read_stream(struct run *run, struct stream *stream)
 {
@@ -156,7 +157,7 @@ static int serve_output(struct run *run)
     return 0;
 }
 
-/* --- standard input ------------------------------------------------------------------------------ */
+/* --- standard input -------------------------------------------------------------------------- */
 
 static void read_stdin(struct run *run)
 {
@@ -175,7 +176,8 @@ static void write_program(struct run *run)
     if (n >= 0) {
         run->in_start += (size_t)n;
     } else if (errno != EAGAIN && errno != EINTR) {
-        /* It has closed its end: the rest is taken and dropped, so that the service is not held up. */
+        /* It has closed its end: the rest is taken and dropped, so that the service is not held up.
+         */
         close_fd(&run->program_in);
         run->in_start = run->in_end;
     }
@@ -195,14 +197,15 @@ static void serve_stdin(struct run *run)
     }
 }
 
-/* --- the loop ------------------------------------------------------------------------------------ */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 static void watch(struct run *run, int slot, int fd, short events)
 {
     run->poll[slot] = (struct pollfd){.fd = fd, .events = events};
 }
 
-/* A descriptor whose event could not be used now is left out: a hang-up would wake the loop for nothing. */
+/* A descriptor whose event could not be used now is left out: a hang-up would wake the loop for
+ * nothing. */
 static void watch_all(struct run *run)
 {
     bool room = frame_out_empty(&run->out);
@@ -255,7 +258,7 @@ static int loop(struct run *run)
     return 0;
 }
 
-/* --- the result ---------------------------------------------------------------------------------- */
+/* --- the result ------------------------------------------------------------------------------ */
 
 static int64_t workspace_bytes(void)
 {

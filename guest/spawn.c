@@ -62,7 +62,8 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Goes through PATH as execvp(3) does, but never hands a file without "#!" to a shell. Returns errno. */
+/* Goes through PATH as execvp(3) does, but never hands a file without "#!" to a shell. Returns
+ * errno. */
 static int exec_searched(char *const *argv)
 {
     char file[PATH_MAX];

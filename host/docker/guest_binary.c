@@ -1,6 +1,7 @@
 #include "host/docker/guest_binary.h"
 
-/* The assembler copies the file in; the build makes this unit depend on it (EXECHOST_GUEST_FILE). */
+/* The assembler copies the file in; the build makes this unit depend on it (EXECHOST_GUEST_FILE).
+ */
 __asm__(".pushsection .rodata\n"
         ".balign 16\n"
         "exechost_guest_start:\n"

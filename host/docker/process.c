@@ -56,7 +56,7 @@ static void finish(struct process *p)
     events.finished(events.ctx, &result);
 }
 
-/* --- what the guest says ------------------------------------------------------------------------- */
+/* --- what the guest says --------------------------------------------------------------------- */
 
 static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
 {
@@ -108,7 +108,7 @@ static void feed(struct process *p, const void *data, size_t len)
     }
 }
 
-/* --- the stream ---------------------------------------------------------------------------------- */
+/* --- the stream ------------------------------------------------------------------------------ */
 
 /* False when the stream is at its end. */
 static bool read_stream(struct process *p, int fd)
@@ -184,7 +184,7 @@ static short on_ready(void *ctx, int fd, short revents)
     return (short)(POLLIN | (p->stdin_open ? POLLOUT : 0));
 }
 
-/* --- start --------------------------------------------------------------------------------------- */
+/* --- start ----------------------------------------------------------------------------------- */
 
 static int copy_plan(struct process *p, const struct docker_process_context *context,
                      const struct host_exec_plan *plan)
@@ -226,8 +226,7 @@ static int process_new(const struct docker_process_context *context,
 }
 
 static int open_exec(const struct docker_process_context *context,
-                     const struct host_exec_plan *plan, struct docker_exec *out,
-                     struct error *err)
+                     const struct host_exec_plan *plan, struct docker_exec *out, struct error *err)
 {
     const char *command[7] = {GUEST_PATH, "run"};
     size_t count = 2;

@@ -1,5 +1,5 @@
-/* The process runner: programs inside a container, by way of the guest. Knows exec create, exec start,
- * frames; knows nothing of policy or lifecycle. */
+/* The process runner: programs inside a container, by way of the guest. Knows exec create, exec
+ * start, frames; knows nothing of policy or lifecycle. */
 #ifndef EXECHOST_HOST_DOCKER_PROCESS_H
 #define EXECHOST_HOST_DOCKER_PROCESS_H
 
@@ -10,34 +10,35 @@
 struct docker_process_context {
     struct engine *engine;
     struct engine_loop *loop;
-    struct pool *pool;     /* where the engine is asked about a stream that ended without a result */
+    struct pool *pool; /* where the engine is asked about a stream that ended without a result */
     const char *container; /* id or name */
     const char *user;      /* "65532:65532" */
 };
 
-/* Starts `plan`'s program through the guest, which must be in place; events as host.h says, on the loop
- * thread. Of the context only engine, loop and pool must outlive the command. When the stream ends
- * without GUEST_EXIT, the engine is asked on the pool (exec inspect), and `finished` is called there:
- * the runtime could not start the guest → not started, with its words; exit code known and the container
- * alive → reported with detail "the command's runner was killed from inside"; else lost.
- * A container that is gone, stopped or paused: ERROR_RUNTIME with the engine's words. */
+/* Starts `plan`'s program through the guest, which must be in place; events as host.h says, on the
+ * loop thread. Of the context only engine, loop and pool must outlive the command. When the stream
+ * ends without GUEST_EXIT, the engine is asked on the pool (exec inspect), and `finished` is called
+ * there: the runtime could not start the guest → not started, with its words; exit code known and
+ * the container alive → reported with detail "the command's runner was killed from inside"; else
+ * lost. A container that is gone, stopped or paused: ERROR_RUNTIME with the engine's words. */
 int docker_process_start(const struct docker_process_context *context,
                          const struct host_exec_plan *plan, const struct host_exec_events *events,
                          struct error *err) WARN_UNUSED;
 
-/* Feeds a workspace into the container through `guest load /workspace` (blocks). `feed` is called with the
- * sink and drives it; its error is the result. Special files are left out. Content that does not fit: ERROR_RESOURCE_LIMIT;
- * deadline: ERROR_TIMEOUT; everything else that the guest meets: ERROR_RUNTIME in PHASE_LOAD. */
+/* Feeds a workspace into the container through `guest load /workspace` (blocks). `feed` is called
+ * with the sink and drives it; its error is the result. Special files are left out. Content that
+ * does not fit: ERROR_RESOURCE_LIMIT; deadline: ERROR_TIMEOUT; everything else that the guest
+ * meets: ERROR_RUNTIME in PHASE_LOAD. */
 struct docker_load {
     int64_t deadline_mono_ms;
     struct cancel *cancel;
     int (*feed)(void *ctx, struct workspace_sink *sink, struct error *err);
     void *ctx;
 };
-int docker_process_load(const struct docker_process_context *context, const struct docker_load *load,
-                        struct error *err) WARN_UNUSED;
+int docker_process_load(const struct docker_process_context *context,
+                        const struct docker_load *load, struct error *err) WARN_UNUSED;
 
-/* Puts the guest binary (embedded at build time) into the container's helper volume by archive PUT. */
+/* Puts the guest binary (embedded at build time) into the container's helper volume. */
 int docker_process_install_guest(const struct docker_process_context *context,
                                  struct cancel *cancel, struct error *err) WARN_UNUSED;
 

@@ -24,7 +24,7 @@ static void sleep_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* --- create and start ---------------------------------------------------------------------------- */
+/* --- create and start ------------------------------------------------------------------------ */
 
 static int append_strings(json_t *array, const char *const *strings)
 {
@@ -81,7 +81,8 @@ static int create(const struct docker_process_context *context, const struct doc
     char scratch[64];
     const char *created = json_string_value(json_object_get(answer.json, "Id"));
     if (answer.status != STATUS_CREATED || !is_exec_id(created)) {
-        return error_set(err, ERROR_RUNTIME, "the engine does not run programs in the container: %s",
+        return error_set(err, ERROR_RUNTIME,
+                         "the engine does not run programs in the container: %s",
                          engine_answer_message(&answer, scratch, sizeof(scratch)));
     }
     memcpy(id, created, strlen(created) + 1);
@@ -108,8 +109,7 @@ int docker_exec_open(const struct docker_process_context *context,
 {
     struct docker_exec exec = {.fd = -1};
     buf_init(&exec.early, DOCKER_EXEC_EARLY_MAX);
-    if (create(context, spec, exec.id, err) != 0 ||
-        start(context, spec->cancel, &exec, err) != 0) {
+    if (create(context, spec, exec.id, err) != 0 || start(context, spec->cancel, &exec, err) != 0) {
         docker_exec_done(&exec);
         return error_in_phase(err, PHASE_EXEC);
     }
@@ -124,7 +124,7 @@ void docker_exec_done(struct docker_exec *exec)
     buf_done(&exec->early);
 }
 
-/* --- ask ----------------------------------------------------------------------------------------- */
+/* --- ask ------------------------------------------------------------------------------------- */
 
 /* GET of a small object; NULL (and nothing said) when there is none. Returns owned. */
 static json_t *get_object(struct engine *engine, const char *collection, const char *name)
@@ -176,7 +176,8 @@ void docker_exec_ask(struct engine *engine, const char *container, const char *e
 {
     struct docker_exec_end end = {0};
     bool has_code = wait_exit_code(engine, exec_id, &end.exit_code);
-    /* A container that is being killed takes its programs along before it is seen as ended itself. */
+    /* A container that is being killed takes its programs along before it is seen as ended itself.
+     */
     sleep_ms(SETTLE_MS);
     end.container_lives = is_container_running(engine, container);
     end.known = has_code && end.container_lives;

@@ -1,4 +1,5 @@
-/* One exec of the engine: create, start, ask about its end. Private to the process runner. All block. */
+/* One exec of the engine: create, start, ask about its end. Private to the process runner. All
+ * block. */
 #ifndef EXECHOST_HOST_DOCKER_PROCESS_EXEC_H
 #define EXECHOST_HOST_DOCKER_PROCESS_EXEC_H
 
@@ -26,10 +27,11 @@ int docker_exec_open(const struct docker_process_context *context,
                      struct error *err) WARN_UNUSED;
 void docker_exec_done(struct docker_exec *exec);
 
-/* How an exec ended, as far as the engine tells; waits a little for what the engine has still to learn. */
+/* How an exec ended, as far as the engine tells; waits a little for what the engine has still to
+ * learn. */
 struct docker_exec_end {
-    bool known;           /* the exec has ended with `exit_code` and its container lives on */
-    int exit_code;        /* 0..255 */
+    bool known;    /* the exec has ended with `exit_code` and its container lives on */
+    int exit_code; /* 0..255 */
     bool container_lives;
 };
 void docker_exec_ask(struct engine *engine, const char *container, const char *exec_id,

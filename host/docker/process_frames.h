@@ -1,6 +1,6 @@
 /* Takes apart what comes back from an exec: the engine's multiplexed stream and, in it, the guest's
- * frames (guest/protocol.h). Pure and incremental, constant memory; every byte is held to be hostile. One
- * thread at a time. */
+ * frames (guest/protocol.h). Pure and incremental, constant memory; every byte is held to be
+ * hostile. One thread at a time. */
 #ifndef EXECHOST_HOST_DOCKER_PROCESS_FRAMES_H
 #define EXECHOST_HOST_DOCKER_PROCESS_FRAMES_H
 
@@ -23,7 +23,7 @@ struct frames_events {
 
 struct frames {
     struct frames_events events;
-    bool last;         /* GUEST_EXIT, GUEST_FAILED or GUEST_DONE has come; what follows is dropped */
+    bool last; /* GUEST_EXIT, GUEST_FAILED or GUEST_DONE has come; what follows is dropped */
     const char *fault; /* static; why the stream makes no sense, or NULL */
 
     uint8_t mux_head[FRAMES_MUX_HEADER];

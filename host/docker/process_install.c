@@ -31,7 +31,10 @@ static void tar_header(char block[TAR_BLOCK], const char *name, size_t size)
     (void)snprintf(block + TAR_MTIME, 12, "%011o", 0);
     memset(block + TAR_CHECKSUM, ' ', 8);
     block[TAR_TYPE] = '0';
-    memcpy(block + TAR_MAGIC, "ustar\0" "00", 8);
+    memcpy(block + TAR_MAGIC,
+           "ustar\0"
+           "00",
+           8);
     unsigned sum = 0;
     for (int i = 0; i < TAR_BLOCK; i++) {
         sum += (unsigned char)block[i];

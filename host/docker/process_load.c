@@ -22,7 +22,7 @@ struct loader {
     bool skipping; /* the entry at hand is left out */
     bool complete; /* the end frame is on its way */
     bool done;
-    bool over;     /* nothing more comes from the guest */
+    bool over; /* nothing more comes from the guest */
     bool failed;
     int errnum;
     char failure[256];
@@ -30,7 +30,7 @@ struct loader {
     uint8_t batch[BATCH_MAX];
 };
 
-/* --- what comes back ----------------------------------------------------------------------------- */
+/* --- what comes back ------------------------------------------------------------------------- */
 
 static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
 {
@@ -95,8 +95,10 @@ static int report_over(const struct loader *l, struct error *err)
     struct docker_exec_end end;
     docker_exec_ask(l->context->engine, l->context->container, l->exec.id, &end);
     if (end.known && end.exit_code == KILLED) {
-        /* Nothing else of the user runs during a load: only the kernel kills, and only for memory. */
-        return error_set(err, ERROR_RESOURCE_LIMIT, "the content does not fit into the memory limit");
+        /* Nothing else of the user runs during a load: only the kernel kills, and only for memory.
+         */
+        return error_set(err, ERROR_RESOURCE_LIMIT,
+                         "the content does not fit into the memory limit");
     }
     const char *text = frames_text(&l->frames);
     return error_set(err, ERROR_RUNTIME, "%s%s%s",
@@ -105,7 +107,7 @@ static int report_over(const struct loader *l, struct error *err)
                      text[0] != '\0' ? ": " : "", text);
 }
 
-/* --- sending ------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------- */
 
 /* 0 to go on, -1 when the loader has answered, gone or must be waited for no longer. */
 static int check(struct loader *l, struct error *err)
@@ -148,13 +150,14 @@ static int flush(struct loader *l, struct error *err)
 {
     size_t sent = 0;
     while (sent < l->batch_len) {
-        ssize_t n = send(l->exec.fd, l->batch + sent, l->batch_len - sent,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n =
+            send(l->exec.fd, l->batch + sent, l->batch_len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) {
             sent += (size_t)n;
             continue;
         }
-        /* A peer that reads no more has said why, or will end the stream: only reading is left then. */
+        /* A peer that reads no more has said why, or will end the stream: only reading is left
+         * then. */
         bool full = errno == EAGAIN || errno == EINTR;
         short revents;
         if (wait_ready(l, full ? POLLIN | POLLOUT : POLLIN, &revents, err) != 0) {
@@ -179,7 +182,7 @@ static uint8_t *add_frame(struct loader *l, enum guest_load_type type, size_t le
     return at + GUEST_FRAME_HEADER;
 }
 
-/* --- the sink ------------------------------------------------------------------------------------ */
+/* --- the sink -------------------------------------------------------------------------------- */
 
 static uint8_t *put_text(uint8_t *at, const char *text, size_t len)
 {
@@ -203,8 +206,7 @@ static int sink_begin(struct workspace_sink *sink, const struct workspace_entry 
         return error_set(err, ERROR_INVALID_REQUEST, "a path is longer than %d bytes",
                          WORKSPACE_PATH_MAX);
     }
-    uint8_t *at =
-        add_frame(l, GUEST_LOAD_ENTRY, ENTRY_FIXED + 4 + path_len + 4 + target_len, err);
+    uint8_t *at = add_frame(l, GUEST_LOAD_ENTRY, ENTRY_FIXED + 4 + path_len + 4 + target_len, err);
     if (at == NULL) {
         return -1;
     }
@@ -244,10 +246,11 @@ static int sink_end(struct workspace_sink *sink, struct error *err)
     return 0;
 }
 
-static const struct workspace_sink_ops sink_ops = {
-    .begin = sink_begin, .data = sink_data, .end = sink_end};
+static const struct workspace_sink_ops sink_ops = {.begin = sink_begin,
+                                                   .data = sink_data,
+                                                   .end = sink_end};
 
-/* --- the whole ----------------------------------------------------------------------------------- */
+/* --- the whole ------------------------------------------------------------------------------- */
 
 static int finish(struct loader *l, struct error *err)
 {
@@ -286,8 +289,8 @@ static int transfer(struct loader *l, struct error *err)
     return finish(l, err);
 }
 
-int docker_process_load(const struct docker_process_context *context, const struct docker_load *load,
-                        struct error *err)
+int docker_process_load(const struct docker_process_context *context,
+                        const struct docker_load *load, struct error *err)
 {
     _cleanup_free_ struct loader *l = calloc(1, sizeof(*l));
     if (l == NULL) {

@@ -1,5 +1,5 @@
-/* The engine's multiplexed stream with the guest's frames in it. First byte of the input: the length of
- * the pieces that the rest comes in. The same bytes in one piece must mean the same. */
+/* The engine's multiplexed stream with the guest's frames in it. First byte of the input: the
+ * length of the pieces that the rest comes in. The same bytes in one piece must mean the same. */
 #include "tests/fuzz/fuzz.h"
 
 #include "host/docker/process_frames.h"

@@ -151,8 +151,7 @@ void guest_process_run(struct guest_run *run)
     close(in[0]);
     close(out[1]);
     if (run->read_delay_ms > 0) {
-        struct timespec delay = {run->read_delay_ms / 1000,
-                                 run->read_delay_ms % 1000 * 1000000L};
+        struct timespec delay = {run->read_delay_ms / 1000, run->read_delay_ms % 1000 * 1000000L};
         nanosleep(&delay, NULL);
     }
     exchange(run, in[1], out[0], &stream);

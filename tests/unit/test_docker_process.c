@@ -1,6 +1,6 @@
-/* The process runner against the real engine: EXECHOST_TEST_SOCKET (/var/run/docker.sock) and the image
- * EXECHOST_TEST_IMAGE (exechost-test/base:test, made by tests/images/build). Every container made here
- * is removed. */
+/* The process runner against the real engine: EXECHOST_TEST_SOCKET (/var/run/docker.sock) and the
+ * image EXECHOST_TEST_IMAGE (exechost-test/base:test, made by tests/images/build). Every container
+ * made here is removed. */
 #include "host/docker/process.h"
 
 #include "base/clock.h"
@@ -49,9 +49,10 @@ static void must(int result, const struct error *err)
     }
 }
 
-/* --- containers ---------------------------------------------------------------------------------- */
+/* --- containers ------------------------------------------------------------------------------ */
 
-static long call(struct fixture *f, const char *method, const char *path, json_t *body, json_t **out)
+static long call(struct fixture *f, const char *method, const char *path, json_t *body,
+                 json_t **out)
 {
     struct error err = ERROR_INIT;
     struct engine_request request = {.method = method, .path = path, .body = body};
@@ -68,9 +69,9 @@ static long call(struct fixture *f, const char *method, const char *path, json_t
 
 static json_t *tmpfs(const char *target, const char *options)
 {
-    return json_pack("{s:s,s:s,s:{s:b,s:{s:s,s:{s:s,s:s,s:s}}}}", "Type", "volume", "Target", target,
-                     "VolumeOptions", "NoCopy", 1, "DriverConfig", "Name", "local", "Options",
-                     "type", "tmpfs", "device", "tmpfs", "o", options);
+    return json_pack("{s:s,s:s,s:{s:b,s:{s:s,s:{s:s,s:s,s:s}}}}", "Type", "volume", "Target",
+                     target, "VolumeOptions", "NoCopy", 1, "DriverConfig", "Name", "local",
+                     "Options", "type", "tmpfs", "device", "tmpfs", "o", options);
 }
 
 static void container_start(struct fixture *f, json_int_t memory, json_int_t pids)
@@ -108,7 +109,7 @@ static void container_remove(struct fixture *f)
     assert_int_equal(call(f, "DELETE", path, NULL, NULL), 204);
 }
 
-/* --- commands ------------------------------------------------------------------------------------ */
+/* --- commands -------------------------------------------------------------------------------- */
 
 static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
 {
@@ -174,7 +175,11 @@ static void run(struct fixture *f, struct watch *w, struct host_exec_plan plan)
     wait_finished(w);
 }
 
-#define ARGV(...) .argv = (const char *const[]){__VA_ARGS__, NULL}
+#define ARGV(...)                                                                                  \
+    .argv = (const char *const[])                                                                  \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
 #define SHELL(script) ARGV("sh", "-c", script)
 
 static void expect_out(struct fixture *f, struct host_exec_plan plan, const char *out)
@@ -227,18 +232,20 @@ static void test_surroundings(void **state)
 {
     struct fixture *f = *state;
     const char *const environment[] = {"COLOUR=gr\xc3\xbcn", "EMPTY=", NULL};
-    expect_out(f, (struct host_exec_plan){SHELL("id -u; id -g; pwd; echo $COLOUR-$EMPTY-"),
-                                          .environment = environment},
+    expect_out(f,
+               (struct host_exec_plan){SHELL("id -u; id -g; pwd; echo $COLOUR-$EMPTY-"),
+                                       .environment = environment},
                "65532\n65532\n/workspace\ngr\xc3\xbcn--\n");
     expect_out(f, (struct host_exec_plan){SHELL("mkdir -p sub/dir; cat")}, "");
     expect_out(f, (struct host_exec_plan){ARGV("pwd"), .cwd = "sub/dir"}, "/workspace/sub/dir\n");
     /* The runner holds the way out: nobody else of its user may look into it or change it. */
-    expect_out(f, (struct host_exec_plan){SHELL(
-                   "ls /proc/$PPID/fd 2>/dev/null || echo closed;"
-                   "cat /.exechost/guest 2>/dev/null || echo unreadable;"
-                   "cp /bin/sh /.exechost/guest 2>/dev/null || echo fixed;"
-                   "rm -f /.exechost/guest 2>/dev/null; ls /.exechost")},
-               "closed\nunreadable\nfixed\nguest\n");
+    expect_out(
+        f,
+        (struct host_exec_plan){SHELL("ls /proc/$PPID/fd 2>/dev/null || echo closed;"
+                                      "cat /.exechost/guest 2>/dev/null || echo unreadable;"
+                                      "cp /bin/sh /.exechost/guest 2>/dev/null || echo fixed;"
+                                      "rm -f /.exechost/guest 2>/dev/null; ls /.exechost")},
+        "closed\nunreadable\nfixed\nguest\n");
 }
 
 static void test_input(void **state)
@@ -251,8 +258,8 @@ static void test_input(void **state)
     for (size_t i = 0; i < len; i++) {
         data[i] = (char)(i * 31 + i / 977);
     }
-    struct host_exec_plan plan = {
-        ARGV("cat"), .has_stdin = true, .stdin_data = data, .stdin_len = len};
+    struct host_exec_plan plan = {ARGV("cat"), .has_stdin = true, .stdin_data = data,
+                                  .stdin_len = len};
     run(f, &w, plan);
     assert_int_equal(w.result.exit_code, 0);
     assert_int_equal(w.out.len, len);
@@ -359,7 +366,8 @@ static void test_memory_kill(void **state)
     assert_true(w.result.memory_peak_bytes > 8 * MIB);
     watch_done(&w);
     expect_out(f, (struct host_exec_plan){ARGV("echo", "lives")}, "lives\n");
-    /* A workspace that outgrows the memory takes the program, not the idle process or the runner. */
+    /* A workspace that outgrows the memory takes the program, not the idle process or the runner.
+     */
     run(f, &w, (struct host_exec_plan){SHELL("cat /dev/zero >fill; sleep 20")});
     if (!w.result.started || !w.result.oom) {
         fail_msg("lost %d, exit code %d, %s", w.result.lost, w.result.exit_code, w.result.detail);
@@ -372,8 +380,9 @@ static void test_no_process_left(void **state)
     struct fixture *f = *state;
     struct watch w;
     /* Fills up once the runner of this command has gone and left its place. */
-    run(f, &w, (struct host_exec_plan){SHELL(
-                   "(sleep 0.6; i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done) 2>/dev/null &")});
+    run(f, &w,
+        (struct host_exec_plan){SHELL(
+            "(sleep 0.6; i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done) 2>/dev/null &")});
     watch_done(&w);
     sleep_ms(900);
     run(f, &w, (struct host_exec_plan){ARGV("true")});
@@ -386,7 +395,7 @@ static void test_no_process_left(void **state)
     expect_out(f, (struct host_exec_plan){ARGV("echo", "usable")}, "usable\n");
 }
 
-/* --- loads --------------------------------------------------------------------------------------- */
+/* --- loads ----------------------------------------------------------------------------------- */
 
 struct content {
     size_t mebibytes;
@@ -407,10 +416,8 @@ static int feed_entry(struct workspace_sink *sink, struct workspace_entry entry,
 
 static int feed_large(struct workspace_sink *sink, size_t mebibytes, struct error *err)
 {
-    struct workspace_entry entry = {.type = WORKSPACE_FILE,
-                                    .path = "large",
-                                    .mode = 0600,
-                                    .size = (int64_t)mebibytes * MIB};
+    struct workspace_entry entry = {
+        .type = WORKSPACE_FILE, .path = "large", .mode = 0600, .size = (int64_t)mebibytes * MIB};
     _cleanup_free_ char *piece = malloc(MIB);
     assert_non_null(piece);
     memset(piece, 'p', MIB);
@@ -466,9 +473,10 @@ static void test_load(void **state)
     struct fixture *f = *state;
     struct error err = ERROR_INIT;
     must(load(f, &(struct content){.mebibytes = 16}, NULL, &err), &err);
-    expect_out(f, (struct host_exec_plan){SHELL(
-                   "cd /workspace; cat link; echo; stat -c '%a %u %h %Y' dir/file;"
-                   "stat -c '%a %Y' dir; stat -c '%s %b' sparse; stat -c %s large; ls dir")},
+    expect_out(f,
+               (struct host_exec_plan){
+                   SHELL("cd /workspace; cat link; echo; stat -c '%a %u %h %Y' dir/file;"
+                         "stat -c '%a %Y' dir; stat -c '%s %b' sparse; stat -c %s large; ls dir")},
                "content\n640 65532 2 1700000000\n750 1600000000\n17179869184 0\n16777216\n"
                "file\nsame\n");
 }
@@ -503,7 +511,7 @@ static void test_load_that_fails(void **state)
     cancel_unref(cancel);
 }
 
-/* --- the group ----------------------------------------------------------------------------------- */
+/* --- the group ------------------------------------------------------------------------------- */
 
 static int setup_sized(void **state, json_int_t memory, json_int_t pids)
 {
@@ -545,7 +553,8 @@ static int setup_group(void **state)
     static struct fixture f;
     struct error err = ERROR_INIT;
     struct engine_version version;
-    must(engine_new(setting("EXECHOST_TEST_SOCKET", "/var/run/docker.sock"), &f.engine, &err), &err);
+    must(engine_new(setting("EXECHOST_TEST_SOCKET", "/var/run/docker.sock"), &f.engine, &err),
+         &err);
     must(engine_negotiate(f.engine, &version, &err), &err);
     must(engine_loop_new(f.engine, &f.loop, &err), &err);
     must(pool_new(4, 16, &f.pool, &err), &err);

@@ -208,9 +208,9 @@ static void test_exit_ranges(void **state)
     guest_put_i64(p + 36, -2);
     assert_int_equal(frames_decode_exit(p, &e), -1);
     char text[8];
-    assert_int_equal(frames_decode_failed((const uint8_t *)"\0\0\0\x1cspace\n\xff long", 16, text,
-                                          sizeof(text)),
-                     ENOSPC);
+    assert_int_equal(
+        frames_decode_failed((const uint8_t *)"\0\0\0\x1cspace\n\xff long", 16, text, sizeof(text)),
+        ENOSPC);
     assert_string_equal(text, "space ?");
 }
 

@@ -273,15 +273,15 @@ static void test_hostile_entries(void **state)
 {
     struct fixture *f = *state;
     static const struct row rows[] = {
-        {REGULAR, "../x", NULL, 0644, 0, 0},     {REGULAR, "a/../x", NULL, 0644, 0, 0},
-        {REGULAR, "/x", NULL, 0644, 0, 0},       {REGULAR, "", NULL, 0644, 0, 0},
-        {REGULAR, ".", NULL, 0644, 0, 0},        {REGULAR, "a/./b", NULL, 0644, 0, 0},
-        {REGULAR, "a//b", NULL, 0644, 0, 0},     {REGULAR, "a/", NULL, 0644, 0, 0},
-        {REGULAR, "a", "target", 0644, 0, 0},    {REGULAR, "a", NULL, 010644, 0, 0},
-        {REGULAR, "a", NULL, 0644, -1, 0},       {DIRECTORY, "a", NULL, 0755, 4096, 0},
-        {SYMLINK, "a", NULL, 0777, 0, 0},        {HARDLINK, "a", "../x", 0644, 0, 0},
+        {REGULAR, "../x", NULL, 0644, 0, 0},        {REGULAR, "a/../x", NULL, 0644, 0, 0},
+        {REGULAR, "/x", NULL, 0644, 0, 0},          {REGULAR, "", NULL, 0644, 0, 0},
+        {REGULAR, ".", NULL, 0644, 0, 0},           {REGULAR, "a/./b", NULL, 0644, 0, 0},
+        {REGULAR, "a//b", NULL, 0644, 0, 0},        {REGULAR, "a/", NULL, 0644, 0, 0},
+        {REGULAR, "a", "target", 0644, 0, 0},       {REGULAR, "a", NULL, 010644, 0, 0},
+        {REGULAR, "a", NULL, 0644, -1, 0},          {DIRECTORY, "a", NULL, 0755, 4096, 0},
+        {SYMLINK, "a", NULL, 0777, 0, 0},           {HARDLINK, "a", "../x", 0644, 0, 0},
         {HARDLINK, "a", "/etc/passwd", 0644, 0, 0}, {HARDLINK, "a", NULL, 0644, 0, 0},
-        {SPECIAL, "a", NULL, 0644, 0, 0},        {77, "a", NULL, 0644, 0, 0},
+        {SPECIAL, "a", NULL, 0644, 0, 0},           {77, "a", NULL, 0644, 0, 0},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         entry(f, rows[i]);
@@ -328,8 +328,8 @@ static void test_hostile_frames(void **state)
     expect_failed(f, EPROTO);
     assert_int_equal(buf_add(&f->stream, "\x12\0\0", 3), 0); /* cut */
     expect_failed(f, EPROTO);
-    static const uint8_t nul[] = {1, 0, 0, 1, 0xa4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                  0, 0, 0, 0, 0, 0, 0, 0, 3, 'a', 0, 'b', 0, 0, 0, 0};
+    static const uint8_t nul[] = {1, 0, 0, 1, 0xa4, 0, 0, 0, 0, 0,   0, 0,   0, 0, 0, 0,
+                                  0, 0, 0, 0, 0,    0, 0, 0, 3, 'a', 0, 'b', 0, 0, 0, 0};
     frame(f, GUEST_LOAD_ENTRY, nul, sizeof(nul));
     expect_failed(f, EPROTO);
 }

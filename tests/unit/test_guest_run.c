@@ -12,7 +12,11 @@
 
 #include <cmocka.h>
 
-#define RUN(...) (const char *const[]){"run", __VA_ARGS__, NULL}
+#define RUN(...)                                                                                   \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        "run", __VA_ARGS__, NULL                                                                   \
+    }
 #define SHELL(script) RUN("--", "sh", "-c", script)
 
 static char scratch[] = "/tmp/exechost-guest-XXXXXX";
@@ -77,7 +81,9 @@ static void test_signals(void **state)
     static const struct {
         const char *script;
         unsigned signal;
-    } rows[] = {{"kill -SEGV $$", SIGSEGV}, {"kill -KILL $$", SIGKILL}, {"kill -TERM $$", SIGTERM},
+    } rows[] = {{"kill -SEGV $$", SIGSEGV},
+                {"kill -KILL $$", SIGKILL},
+                {"kill -TERM $$", SIGTERM},
                 {"kill -HUP $$", SIGHUP}};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct guest_run run = {.argv = SHELL(rows[i].script)};
@@ -134,8 +140,9 @@ static void test_input(void **state)
     (void)state;
     _cleanup_free_ char *data = random_bytes(1024 * 1024);
     /* Not read, read in part, closed early: the program ends as it likes. */
-    expect_out(&(struct guest_run){
-                   .argv = RUN("--stdin", "--", "true"), .in = data, .in_len = 1024 * 1024},
+    expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "true"),
+                                   .in = data,
+                                   .in_len = 1024 * 1024},
                "");
     struct guest_run part = {
         .argv = RUN("--stdin", "--", "head", "-c", "5"), .in = data, .in_len = 1024 * 1024};
@@ -163,15 +170,17 @@ static void test_background_process_is_not_waited_for(void **state)
     assert_in_range(run.elapsed_ms, 190, 2000);
     guest_process_done(&run);
     /* Neither is one that never stops writing. */
-    struct guest_run loud = {.argv = SHELL(
-            "(sleep 0.1; for i in $(seq 300); do echo y; sleep 0.01; done) & echo first")};
+    struct guest_run loud = {
+        .argv =
+            SHELL("(sleep 0.1; for i in $(seq 300); do echo y; sleep 0.01; done) & echo first")};
     expect_code(&loud, 0);
     assert_in_range(loud.elapsed_ms, 190, 2000);
     assert_memory_equal(loud.out.data, "first\ny\n", 8);
     guest_process_done(&loud);
     /* Nor is one that reads away what the pipe holds. */
     struct guest_run thief = {
-        .argv = SHELL("timeout 3 cat </proc/self/fd/1 >/dev/null & sleep 3 & sleep 0.1; echo lost")};
+        .argv =
+            SHELL("timeout 3 cat </proc/self/fd/1 >/dev/null & sleep 3 & sleep 0.1; echo lost")};
     guest_process_run(&thief);
     assert_int_equal(thief.last, GUEST_EXIT);
     assert_in_range(thief.elapsed_ms, 190, 2000);
@@ -245,8 +254,7 @@ static void test_path_search(void **state)
                expected);
     /* Without PATH the usual places; the environment arrives as it is. */
     const char *const bare[] = {"A=b", "EMPTY=", NULL};
-    expect_out(&(struct guest_run){.argv = RUN("--", "env"), .environment = bare},
-               "A=b\nEMPTY=\n");
+    expect_out(&(struct guest_run){.argv = RUN("--", "env"), .environment = bare}, "A=b\nEMPTY=\n");
 }
 
 static void test_working_directory(void **state)
@@ -260,23 +268,24 @@ static void test_working_directory(void **state)
 static void test_program_gets_a_clean_process(void **state)
 {
     (void)state;
-    expect_out(&(struct guest_run){.argv = SHELL("for fd in 0 2 3 4 5 6 7 8 9 57; do"
-                                                 " [ -e /proc/$$/fd/$fd ] && echo $fd; done; true")},
-               "0\n2\n");
-    expect_out(&(struct guest_run){.argv = RUN("--", "grep", "-E", "^Sig(Blk|Ign)",
-                                               "/proc/self/status")},
-               "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    expect_out(
+        &(struct guest_run){.argv = SHELL("for fd in 0 2 3 4 5 6 7 8 9 57; do"
+                                          " [ -e /proc/$$/fd/$fd ] && echo $fd; done; true")},
+        "0\n2\n");
+    expect_out(
+        &(struct guest_run){.argv = RUN("--", "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")},
+        "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
     expect_out(&(struct guest_run){.argv = RUN("--", "cat", "/proc/self/oom_score_adj")}, "1000\n");
-    expect_out(&(struct guest_run){
-                   .argv = SHELL("set -- $(cat /proc/$$/stat); [ $1 = $5 ] && [ $1 = $6 ]")},
+    expect_out(&(struct guest_run){.argv = SHELL(
+                                       "set -- $(cat /proc/$$/stat); [ $1 = $5 ] && [ $1 = $6 ]")},
                "");
 }
 
 static void test_runner_can_only_be_killed(void **state)
 {
     (void)state;
-    expect_out(&(struct guest_run){.argv = SHELL(
-                   "for s in HUP INT QUIT PIPE ALRM TERM USR1 CHLD; do kill -$s $PPID; done; echo on")},
+    expect_out(&(struct guest_run){.argv = SHELL("for s in HUP INT QUIT PIPE ALRM TERM USR1 CHLD; "
+                                                 "do kill -$s $PPID; done; echo on")},
                "on\n");
     struct guest_run run = {.argv = SHELL("kill -KILL $PPID; sleep 5; echo never")};
     guest_process_run(&run);
@@ -291,9 +300,13 @@ static void test_runner_can_only_be_killed(void **state)
 static void test_usage(void **state)
 {
     (void)state;
-    const char *const *const rows[] = {
-        (const char *const[]){NULL}, RUN("--"), RUN("sh"), RUN("--cwd"), RUN("--other", "--", "sh"),
-        (const char *const[]){"load", NULL}, (const char *const[]){"load", "a", "b", NULL}};
+    const char *const *const rows[] = {(const char *const[]){NULL},
+                                       RUN("--"),
+                                       RUN("sh"),
+                                       RUN("--cwd"),
+                                       RUN("--other", "--", "sh"),
+                                       (const char *const[]){"load", NULL},
+                                       (const char *const[]){"load", "a", "b", NULL}};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct guest_run run = {.argv = rows[i]};
         guest_process_run(&run);
