@@ -65,6 +65,13 @@ class Engine:
                 return image["Id"]
         raise EngineError(f"no image {reference}")
 
+    def export(self, reference):
+        target = f"/images/{self.image_id(reference)}/get"
+        answer = client.call(self.socket, "GET", target)
+        if answer.status != 200:
+            raise EngineError(f"GET {target}: {answer.brief()}")
+        return answer.body
+
     def create_foreign(self, name, image, labels, running):
         body = {"Image": self.image_id(image), "Labels": labels, "NetworkDisabled": True,
                 "Entrypoint": ["/bin/sh", "-c", "exec sleep 600"], "Cmd": [],

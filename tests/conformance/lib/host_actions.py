@@ -103,7 +103,14 @@ def engine_start(row, eng, step):
     engine.start_engine(eng)
 
 
+def engine_export(_row, eng, step):
+    """An image of the engine as the archive that `docker save` writes."""
+    known(step, "engine", "image", "to")
+    pathlib.Path(step["to"]).write_bytes(eng.export(step["image"]))
+
+
 ENGINE_VERBS = {
+    "export": engine_export,
     "inspect": engine_inspect, "gone": engine_gone, "none": engine_none,
     "foreign": engine_foreign, "exists": engine_exists, "missing": engine_missing,
     "act": engine_act, "stop": engine_stop, "start": engine_start,

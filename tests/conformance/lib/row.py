@@ -1,6 +1,7 @@
 """One row in progress: its variables, its service, its steps, and what it must clean up."""
 import json
 import shutil
+import subprocess
 import threading
 import urllib.parse
 import uuid
@@ -75,12 +76,22 @@ class Row:
             path = self.directory / "engine.sock"
             self.proxy = Proxy(path, self.world.engine.socket)
             self.variables["engineSocket"] = str(path)
+        if "smallDisk" in self.own:
+            self.mount_small(fill(self.own["smallDisk"], self.variables))
         config = self.world.service_config(self.own.get("config"), self.variables)
         self.service = Service(self.world.binary, self.directory / "service", config,
                                fill(self.own.get("arguments", []), self.variables))
         self.variables["data"] = str(self.service.data)
         if self.own.get("start", True):
             self.service.start()
+
+    def mount_small(self, wanted):
+        """A disk of a few bytes, for what happens when it is full."""
+        path = wanted["path"]
+        subprocess.run(["mkdir", "-p", path], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={wanted['bytes']}", "tmpfs", path],
+                       check=True)
+        self.undo.append(lambda: subprocess.run(["umount", "-l", path], check=True))
 
     def finish(self, complete):
         """Runs whatever happened; what was seen of a row that failed stays in its directory."""
