@@ -192,14 +192,14 @@ int container_handle_parse(const char *text, struct container_handle *out)
     return 0;
 }
 
-int container_handle_from_mounts(const json_t *list, struct container_handle *handle)
+int container_handle_from_mounts(const json_t *mounts_list, struct container_handle *handle)
 {
     size_t i;
     const json_t *mount;
 
     snprintf(handle->volumes[0], CONTAINER_ID_SIZE, "-");
     snprintf(handle->volumes[1], CONTAINER_ID_SIZE, "-");
-    json_array_foreach(list, i, mount)
+    json_array_foreach (mounts_list, i, mount)
     {
         const char *name = json_string_value(json_object_get(mount, "Name"));
         const char *target = json_string_value(json_object_get(mount, "Destination"));

@@ -74,7 +74,8 @@ int container_verify(const json_t *body, const json_t *inspection, struct contai
 char *container_handle_format(const struct container_handle *handle);
 int container_handle_parse(const char *text, struct container_handle *out) WARN_UNUSED;
 /* The names of the volumes in an inspection's or a list item's Mounts. -1 when a name is none. */
-int container_handle_from_mounts(const json_t *mounts, struct container_handle *handle) WARN_UNUSED;
+int container_handle_from_mounts(const json_t *mounts_list,
+                                 struct container_handle *handle) WARN_UNUSED;
 
 /* Directories of `path` ("a:b") that no command can write to, and the usual ones behind them. A
  * search path that led into the workspace would let a command plant a program for the idle user. */
