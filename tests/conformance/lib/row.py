@@ -80,7 +80,8 @@ class Row:
             self.mount_small(fill(self.own["smallDisk"], self.variables))
         config = self.world.service_config(self.own.get("config"), self.variables)
         self.service = Service(self.world.binary, self.directory / "service", config,
-                               fill(self.own.get("arguments", []), self.variables))
+                               fill(self.own.get("arguments", []), self.variables),
+                               self.own.get("lean", False))
         self.variables["data"] = str(self.service.data)
         if self.own.get("start", True):
             self.service.start()
@@ -135,17 +136,25 @@ class Row:
             raise Failure(f"DELETE of checkpoint {checkpoint}: {answer.brief()}")
 
     def finish_service(self):
-        if not self.service.process:
-            self.service.check_errors()
-        else:
-            self.service.stop()
+        try:
+            if self.service.process:
+                self.service.stop()
+            else:
+                self.service.check_errors()
+        finally:
+            left = self.take_away_rest()
+        if left:
+            raise Failure(f"left behind: {left}")
+
+    def take_away_rest(self):
+        """What the row's own service left on the engine, by name; removed for the rows to come."""
         instance = self.variables.get("instance")
-        if instance and self.world.host == "docker":
-            left = self.world.engine.left_of(instance)
-            for item in self.world.engine.containers([f"exechost.instance={instance}"]):
-                self.world.engine.remove(item["Id"])
-            if left and not self.own.get("leaves"):
-                raise Failure(f"left behind: {left}")
+        if not instance or self.world.host != "docker":
+            return []
+        left = self.world.engine.left_of(instance)
+        for item in self.world.engine.containers([f"exechost.instance={instance}"]):
+            self.world.engine.remove(item["Id"])
+        return left
 
     # Steps.
 

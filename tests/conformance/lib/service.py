@@ -20,15 +20,17 @@ class ServiceError(Exception):
 
 
 class Service:
-    """Blocks in start and stop; one thread at a time may call those."""
+    """Blocks in start and stop; one thread at a time may call those. A `lean` one keeps little of
+    what was freed when it is built with AddressSanitizer, so that its size says something."""
 
-    def __init__(self, binary, directory, config, arguments=None):
+    def __init__(self, binary, directory, config, arguments=None, lean=False):
         self.binary = str(binary)
         self.directory = pathlib.Path(directory)
         self.data = self.directory / "data"
         self.config_path = self.directory / "config.json"
         self.arguments = arguments or []
         self.listen = "127.0.0.1:0"
+        self.lean = lean
         self.directory.mkdir(parents=True, exist_ok=True)
         self.write_config(config)
         self.process = None
@@ -48,7 +50,7 @@ class Service:
                 [self.binary, "serve", "--config", str(self.config_path),
                  "--listen", self.listen, "--data", str(self.data), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-                env=environment(), start_new_session=True)
+                env=environment(self.lean), start_new_session=True)
         if wait:
             self.wait_listening()
 
@@ -122,11 +124,13 @@ class Service:
         return int(re.search(r"VmRSS:\s+([0-9]+) kB", status).group(1)) * 1024
 
 
-def environment():
+def environment(lean=False):
     """The caller's environment without what would configure the service."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("EXECHOST_")}
     kept.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
     kept.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    if lean:
+        kept["ASAN_OPTIONS"] += ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
     return kept
 
 
