@@ -5,6 +5,7 @@
 #include "api/checkpoint.h"
 #include "api/command.h"
 #include "api/execution.h"
+#include "api/image.h"
 #include "api/json.h"
 
 enum { TEXT_MAX = 1 << 24 };
@@ -88,11 +89,23 @@ static int decode_restore(const char *body, size_t len, struct error *err)
     return 0;
 }
 
+static int decode_image(const char *body, size_t len, struct error *err)
+{
+    struct api_image_fetch request;
+
+    if (api_image_fetch_decode(body, len, &request, err) != 0) {
+        return -1;
+    }
+    fuzz_require(request.reference != NULL);
+    api_image_fetch_done(&request);
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const DECODERS[])(const char *body, size_t len, struct error *err) = {
-        decode_execution, decode_patch,      decode_owner,
-        decode_command,   decode_checkpoint, decode_restore,
+        decode_execution,  decode_patch,   decode_owner, decode_command,
+        decode_checkpoint, decode_restore, decode_image,
     };
     struct error err = ERROR_INIT;
     char *body;

@@ -1,0 +1,2 @@
+exechost_fuzz(text USES api)
+exechost_fuzz(policy USES policy)
