@@ -70,6 +70,13 @@ void store_execution_done(struct store_execution *e)
     field_release(&TABLE, e);
 }
 
+int store_execution_copy(struct store_execution *out, const struct store_execution *e,
+                         struct error *err)
+{
+    *out = *e;
+    return field_duplicate(&TABLE, out, err);
+}
+
 void store_execution_list_done(struct store_execution_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -252,6 +259,7 @@ struct execution_query {
     const char *execution_id;
     unsigned incarnation;
     struct store_execution *out;
+    int64_t *row;
 };
 
 static int read_row(sqlite3_stmt *stmt, struct store_execution *out, struct error *err)
@@ -266,37 +274,75 @@ static int read_row(sqlite3_stmt *stmt, struct store_execution *out, struct erro
     return 0;
 }
 
-static int get_execution(struct sql *s, void *ctx, struct error *err)
+static int no_execution(const struct execution_query *q, struct error *err)
 {
-    static const char NEWEST[] = "SELECT row" COLUMNS " FROM executions"
-                                 " WHERE tenant = :tenant AND execution_id = :id"
-                                 " ORDER BY incarnation DESC LIMIT 1";
-    static const char ONE_OF[] = "SELECT row" COLUMNS " FROM executions"
-                                 " WHERE tenant = :tenant AND execution_id = :id"
-                                 " AND incarnation = :incarnation";
-    const struct execution_query *q = ctx;
-    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+    return error_set(err, ERROR_NOT_FOUND, "there is no execution %s", q->execution_id);
+}
+
+/* 1 with the row under `stmt`, -1. */
+static int find_execution(struct sql *s, const struct execution_query *q, const char *text,
+                          sqlite3_stmt **stmt, struct error *err)
+{
     int got;
 
-    if (sql_prepare(s, q->incarnation == 0 ? NEWEST : ONE_OF, &stmt, err) != 0) {
+    if (sql_prepare(s, text, stmt, err) != 0) {
         return -1;
     }
-    sql_bind_text(stmt, ":tenant", q->tenant);
-    sql_bind_text(stmt, ":id", q->execution_id);
-    sql_bind_int(stmt, ":incarnation", q->incarnation);
-    got = sql_step(s, stmt, err);
-    if (got == 0) {
-        return error_set(err, ERROR_NOT_FOUND, "there is no execution %s", q->execution_id);
+    sql_bind_text(*stmt, ":tenant", q->tenant);
+    sql_bind_text(*stmt, ":id", q->execution_id);
+    sql_bind_int(*stmt, ":incarnation", q->incarnation);
+    got = sql_step(s, *stmt, err);
+    return got == 0 ? no_execution(q, err) : got;
+}
+
+#define NEWEST                                                                                     \
+    " FROM executions WHERE tenant = :tenant AND execution_id = :id"                               \
+    " ORDER BY incarnation DESC LIMIT 1"
+#define ONE_OF                                                                                     \
+    " FROM executions WHERE tenant = :tenant AND execution_id = :id"                               \
+    " AND incarnation = :incarnation"
+
+static int get_execution(struct sql *s, void *ctx, struct error *err)
+{
+    static const char GET_NEWEST[] = "SELECT row" COLUMNS NEWEST;
+    static const char GET_ONE[] = "SELECT row" COLUMNS ONE_OF;
+    const struct execution_query *q = ctx;
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (find_execution(s, q, q->incarnation == 0 ? GET_NEWEST : GET_ONE, &stmt, err) < 0) {
+        return -1;
     }
-    return got < 0 ? -1 : read_row(stmt, q->out, err);
+    return read_row(stmt, q->out, err);
 }
 
 int store_execution_get(struct store *s, const char *tenant, const char *execution_id,
                         unsigned incarnation, struct store_execution *out, struct error *err)
 {
-    struct execution_query q = {tenant, execution_id, incarnation, out};
+    struct execution_query q = {tenant, execution_id, incarnation, out, NULL};
 
     return store_read(s, get_execution, &q, err);
+}
+
+static int get_row(struct sql *s, void *ctx, struct error *err)
+{
+    static const char ROW_NEWEST[] = "SELECT row" NEWEST;
+    static const char ROW_ONE[] = "SELECT row" ONE_OF;
+    const struct execution_query *q = ctx;
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (find_execution(s, q, q->incarnation == 0 ? ROW_NEWEST : ROW_ONE, &stmt, err) < 0) {
+        return -1;
+    }
+    *q->row = sqlite3_column_int64(stmt, 0);
+    return 0;
+}
+
+int store_execution_row(struct store *s, const char *tenant, const char *execution_id,
+                        unsigned incarnation, int64_t *row, struct error *err)
+{
+    struct execution_query q = {tenant, execution_id, incarnation, NULL, row};
+
+    return store_read(s, get_row, &q, err);
 }
 
 /* --- lists -------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ int store_execution_get(struct store *s, const char *tenant, const char *executi
                         unsigned incarnation, struct store_execution *out,
                         struct error *err) WARN_UNUSED;
 
-/* The number of its row alone. */
+/* The number of its row alone; found and missed as by store_execution_get. */
 int store_execution_row(struct store *s, const char *tenant, const char *execution_id,
                         unsigned incarnation, int64_t *row, struct error *err) WARN_UNUSED;
 

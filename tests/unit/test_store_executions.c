@@ -115,6 +115,7 @@ static void test_ids_and_incarnations(void **state)
     struct store_execution again = execution_row("e-1");
     struct store_execution other = execution_row("e-1");
     struct store_execution got;
+    int64_t row = 0;
     static const enum store_execution_state LIVE[] = {STORE_PROVISIONING, STORE_PROVISIONED,
                                                       STORE_TERMINATING};
 
@@ -143,6 +144,13 @@ static void test_ids_and_incarnations(void **state)
     assert_same(&got, &again);
     store_execution_done(&got);
     assert_stored(f->store, &e);
+    assert_ok(store_execution_row(f->store, "default", "e-1", 0, &row, &err), err);
+    assert_int_equal(row, again.row);
+    assert_ok(store_execution_row(f->store, "default", "e-1", 1, &row, &err), err);
+    assert_int_equal(row, e.row);
+    assert_code(store_execution_row(f->store, "default", "e-1", 3, &row, &err), err,
+                ERROR_NOT_FOUND);
+    assert_int_equal(row, e.row);
     assert_code(store_execution_get(f->store, "default", "e-1", 3, &got, &err), err,
                 ERROR_NOT_FOUND);
     assert_code(store_execution_get(f->store, "default", "e-2", 0, &got, &err), err,
