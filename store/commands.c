@@ -57,6 +57,7 @@ static const struct field_table EXECUTION_TABLE = {EXECUTION_FIELDS, ARRAY_SIZE(
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS("command.insert");
 static const struct sql_points UPDATE_POINTS = SQL_POINTS("command.update");
+static const struct sql_points DELETE_POINTS = SQL_POINTS("command.delete");
 
 void store_command_done(struct store_command *c)
 {
@@ -161,6 +162,22 @@ static int update_command(struct sql *s, void *ctx, struct error *err)
 int store_command_update(struct store *s, const struct store_command *c, struct error *err)
 {
     return store_write(s, &UPDATE_POINTS, update_command, &c, err);
+}
+
+static int delete_command(struct sql *s, void *ctx, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (sql_prepare(s, "DELETE FROM commands WHERE row = :row", &stmt, err) != 0) {
+        return -1;
+    }
+    sql_bind_int(stmt, ":row", *(const int64_t *)ctx);
+    return sql_run(s, stmt, err);
+}
+
+int store_command_delete(struct store *s, int64_t row, struct error *err)
+{
+    return store_write(s, &DELETE_POINTS, delete_command, &row, err);
 }
 
 /* --- reading -----------------------------------------------------------------------------------

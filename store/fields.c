@@ -115,6 +115,27 @@ int field_read(sqlite3_stmt *stmt, int column, const struct field_table *table, 
     return 0;
 }
 
+int field_duplicate(const struct field_table *table, void *record, struct error *err)
+{
+    bool complete = true;
+
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->fields[i].type == FIELD_TEXT) {
+            char **text = (char **)((char *)record + table->fields[i].offset);
+
+            if (*text != NULL) {
+                *text = strdup(*text);
+                complete &= *text != NULL;
+            }
+        }
+    }
+    if (!complete) {
+        field_release(table, record);
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    return 0;
+}
+
 void field_release(const struct field_table *table, void *record)
 {
     for (size_t i = 0; i < table->count; i++) {

@@ -45,6 +45,8 @@ void field_bind(sqlite3_stmt *stmt, int place, const struct field_table *table, 
  * was read: `record` is zero before. */
 int field_read(sqlite3_stmt *stmt, int column, const struct field_table *table, void *record,
                struct error *err) WARN_UNUSED;
+/* Gives `record`, a plain copy of another, texts of its own. On failure it holds none. */
+int field_duplicate(const struct field_table *table, void *record, struct error *err) WARN_UNUSED;
 /* Frees the texts and zeroes their members. */
 void field_release(const struct field_table *table, void *record);
 

@@ -174,6 +174,16 @@ static int op_image_import(struct host *h, const char *name, const char *file,
 }
 
 /* The loop first: it is what calls into the others. */
+static void op_stop(struct host *host)
+{
+    struct docker_host *h = docker_of(host);
+
+    engine_loop_stop(h->loop);
+    pool_free(h->pool);
+    h->pool = NULL;
+    observer_stop(h->observer);
+}
+
 static void op_free(struct host *host)
 {
     struct docker_host *h = docker_of(host);
@@ -204,6 +214,7 @@ static const struct host_ops DOCKER_OPS = {
     .image_pull = op_image_pull,
     .image_remove = op_image_remove,
     .image_import = op_image_import,
+    .stop = op_stop,
     .free = op_free,
 };
 

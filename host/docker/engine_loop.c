@@ -192,16 +192,8 @@ int engine_loop_new(struct engine *e, struct engine_loop **out, struct error *er
     return 0;
 }
 
-void engine_loop_free(struct engine_loop *loop)
+static void drop_all(struct engine_loop *loop)
 {
-    if (loop == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&loop->lock);
-    loop->stop = true;
-    pthread_mutex_unlock(&loop->lock);
-    curl_multi_wakeup(loop->multi);
-    pthread_join(loop->thread, NULL);
     take_fresh(loop);
     while (loop->watches != NULL) {
         struct engine_watch *w = loop->watches;
@@ -212,12 +204,35 @@ void engine_loop_free(struct engine_loop *loop)
     while (loop->streams != NULL) {
         struct engine_stream *s = loop->streams;
 
-        loop->streams = s->next;
+        unlink_stream(loop, s);
         if (s->handler.dropped != NULL) {
             s->handler.dropped(s->handler.ctx, s->fd);
         }
         free(s);
     }
+}
+
+void engine_loop_stop(struct engine_loop *loop)
+{
+    bool first;
+
+    pthread_mutex_lock(&loop->lock);
+    first = !loop->stop;
+    loop->stop = true;
+    pthread_mutex_unlock(&loop->lock);
+    if (first) {
+        curl_multi_wakeup(loop->multi);
+        pthread_join(loop->thread, NULL);
+        drop_all(loop);
+    }
+}
+
+void engine_loop_free(struct engine_loop *loop)
+{
+    if (loop == NULL) {
+        return;
+    }
+    engine_loop_stop(loop);
     loop_destroy(loop);
 }
 
@@ -227,6 +242,7 @@ int engine_loop_add(struct engine_loop *loop, int fd, short events,
     struct engine_stream *s = calloc(1, sizeof(*s));
     struct epoll_event wanted = {.events = (uint32_t)(unsigned short)events | EPOLLONESHOT,
                                  .data.ptr = s};
+    int code;
 
     if (s == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
@@ -234,16 +250,25 @@ int engine_loop_add(struct engine_loop *loop, int fd, short events,
     s->fd = fd;
     s->handler = *handler;
     pthread_mutex_lock(&loop->lock);
+    if (loop->stop) {
+        pthread_mutex_unlock(&loop->lock);
+        free(s);
+        return error_set(err, ERROR_HOST_UNAVAILABLE, "the service is stopping");
+    }
     s->next = loop->streams;
     if (s->next != NULL) {
         s->next->previous = s;
     }
     loop->streams = s;
+    code = epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &wanted) < 0 ? errno : 0;
+    if (code != 0) {
+        loop->streams = s->next;
+        if (s->next != NULL) {
+            s->next->previous = NULL;
+        }
+    }
     pthread_mutex_unlock(&loop->lock);
-    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &wanted) < 0) {
-        int code = errno;
-
-        unlink_stream(loop, s);
+    if (code != 0) {
         free(s);
         return error_set_errno(err, ERROR_INTERNAL, code, "epoll");
     }

@@ -217,6 +217,7 @@ static void on_connected(void *ctx, bool up)
 {
     struct observer *o = ctx;
 
+    o->events.up(o->events.ctx, up);
     if (up) {
         pthread_mutex_lock(&o->lock);
         o->resync = true;
@@ -382,13 +383,10 @@ int observer_new(struct engine *engine, struct engine_loop *loop, const char *in
     return 0;
 }
 
-void observer_free(struct observer *o)
+void observer_stop(struct observer *o)
 {
     bool running;
 
-    if (o == NULL) {
-        return;
-    }
     pthread_mutex_lock(&o->lock);
     running = !o->stop && o->cancel != NULL;
     o->stop = true;
@@ -398,6 +396,14 @@ void observer_free(struct observer *o)
         cancel_fire(o->cancel);
         pthread_join(o->thread, NULL);
     }
+}
+
+void observer_free(struct observer *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    observer_stop(o);
     cancel_unref(o->cancel);
     while (o->list != NULL) {
         struct observed *entry = o->list;

@@ -11,7 +11,9 @@ struct observer;
 int observer_new(struct engine *engine, struct engine_loop *loop, const char *instance,
                  const struct host_observer *events, struct observer **out,
                  struct error *err) WARN_UNUSED;
-/* After the loop was freed. NULL is fine. */
+/* After the loop was stopped: nothing is told any more. */
+void observer_stop(struct observer *o);
+/* Stops if need be. NULL is fine. */
 void observer_free(struct observer *o);
 
 /* From now on its end is noted, though not yet told. */

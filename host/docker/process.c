@@ -184,6 +184,15 @@ static short on_ready(void *ctx, int fd, short revents)
     return (short)(POLLIN | (p->stdin_open ? POLLOUT : 0));
 }
 
+/* The loop ends, and with it what could have been heard of the command. */
+static void on_dropped(void *ctx, int fd)
+{
+    struct process *p = ctx;
+    (void)fd; /* closed with the exec it belongs to */
+    set_lost(p, "the service stopped while the command was running", "");
+    finish(p);
+}
+
 /* --- start ----------------------------------------------------------------------------------- */
 
 static int copy_plan(struct process *p, const struct docker_process_context *context,
@@ -256,7 +265,8 @@ int docker_process_start(const struct docker_process_context *context,
     if (open_exec(context, plan, &p->exec, err) != 0) {
         return -1;
     }
-    struct engine_stream_events handler = {.ready = on_ready, .ctx = p};
+    struct engine_stream_events handler = {
+        .ready = on_ready, .dropped = on_dropped, .ctx = p};
     /* POLLOUT at first: what came with the answer waits to be looked at. */
     if (engine_loop_add(context->loop, p->exec.fd, POLLIN | POLLOUT, &handler, err) != 0) {
         return -1;

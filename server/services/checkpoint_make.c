@@ -106,29 +106,30 @@ static int manifest_text(struct checkpoint_job *job, const struct workspace_arch
 
 /* --- publishing ---------------------------------------------------------------------------------------------- */
 
-static int insert_row(struct checkpoint_job *job, const struct workspace_archive_facts *facts,
-                      const char *manifest, struct error *err)
+static int insert_row(struct checkpoint_job *job, struct workspace_archive_facts *facts,
+                      char *manifest, struct error *err)
 {
     struct live_execution *x = job->item.execution;
+    char durability[] = "local";
     struct store_checkpoint row = {
         .tenant = job->tenant,
         .checkpoint_id = job->id,
         .source_execution_id = x->execution_id,
         .source_incarnation = x->incarnation,
         .created_at = job->created_at,
-        .manifest = (char *)manifest,
+        .manifest = manifest,
         .content_bytes = facts->content_bytes,
         .archive_bytes = facts->archive_bytes,
         .entries = facts->entries,
         .skipped = facts->skipped,
-        .archive_digest = (char *)facts->archive_digest,
-        .durability = "local",
+        .archive_digest = facts->archive_digest,
+        .durability = durability,
     };
     return store_checkpoint_insert(job->service->store, &row, err);
 }
 
 static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *draft,
-                   const struct workspace_archive_facts *facts, struct error *err)
+                   struct workspace_archive_facts *facts, struct error *err)
 {
     _cleanup_buf_ struct buf manifest;
     buf_init(&manifest, WORKSPACE_MANIFEST_MAX);
@@ -136,7 +137,7 @@ static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *dr
         store_checkpoint_draft_publish(draft, buf_str(&manifest), err) != 0) {
         return -1;
     }
-    if (insert_row(job, facts, buf_str(&manifest), err) == 0) {
+    if (insert_row(job, facts, manifest.data, err) == 0) {
         return 0;
     }
     struct error undo = ERROR_INIT;

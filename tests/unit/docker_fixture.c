@@ -26,6 +26,12 @@ static void on_gone(void *ctx, const struct host_identity *id, const char *detai
     __atomic_add_fetch(&f->gone, 1, __ATOMIC_SEQ_CST);
 }
 
+static void on_up(void *ctx, bool up)
+{
+    (void)ctx;
+    (void)up;
+}
+
 static void on_oom(void *ctx, const struct host_identity *id)
 {
     struct fixture *f = ctx;
@@ -121,7 +127,7 @@ int fixture_setup(void **state)
     static const char *const PROGRAMS[] = {"sh", "sleep", "cat", "mkdir", "ln", "mkfifo",
                                            "ls", "kill",  "id",  "dd",    "ps", NULL};
     struct fixture *f = calloc(1, sizeof(*f));
-    struct host_observer observer = {.gone = on_gone, .oom = on_oom, .ctx = f};
+    struct host_observer observer = {.gone = on_gone, .oom = on_oom, .up = on_up, .ctx = f};
     struct docker_host_config config = {
         .socket_path = engine_socket(),
         .instance_id = f->instance,
