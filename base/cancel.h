@@ -1,5 +1,6 @@
 /* A one-way flag that interrupts blocking work from another thread. Reference counted; any thread.
- * The descriptor becomes readable when it fires and stays so: put it into poll beside the work's own. */
+ * The descriptor becomes readable when it fires and stays so: put it into poll beside the work's
+ * own. */
 #ifndef EXECHOST_BASE_CANCEL_H
 #define EXECHOST_BASE_CANCEL_H
 

@@ -24,12 +24,13 @@ struct child_spec {
 
 /* Starts it with standard input /dev/null and standard output and error as pipes. */
 int child_start(struct child *c, const struct child_spec *spec, struct error *err) WARN_UNUSED;
-/* Closes the pipes, kills it and its process group (SIGKILL) if `kill_first`, reaps. Returns the wait
- * status, -1 when there was nothing left to reap. Idempotent. */
+/* Closes the pipes, kills it and its process group (SIGKILL) if `kill_first`, reaps. Returns the
+ * wait status, -1 when there was nothing left to reap. Idempotent. */
 int child_finish(struct child *c, bool kill_first);
 
-/* Runs to the end: output into `out` (over its cap: killed, error), error text into `diag` (cut), exit
- * status 0..255 or 128+signal into `status`. Killed at `deadline_mono_ms` or when `cancel` fires. */
+/* Runs to the end: output into `out` (over its cap: killed, error), error text into `diag` (cut),
+ * exit status 0..255 or 128+signal into `status`. Killed at `deadline_mono_ms` or when `cancel`
+ * fires. */
 struct child_run {
     struct child_spec spec;
     int64_t deadline_mono_ms;

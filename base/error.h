@@ -82,8 +82,8 @@ struct error {
         .code = ERROR_NONE                                                                         \
     }
 
-/* Sets code and detail (cut at the buffer, always valid UTF-8) and resets all the rest; arguments may
- * point into `err`; returns -1 for `return error_set(…)`. */
+/* Sets code and detail (cut at the buffer, always valid UTF-8) and resets all the rest; arguments
+ * may point into `err`; returns -1 for `return error_set(…)`. */
 int error_set(struct error *err, enum error_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* As error_set, with ": <strerror(errnum)>" appended; ENOSPC and EDQUOT become ERROR_STORAGE_FULL
@@ -98,7 +98,8 @@ int error_set_field(struct error *err, enum error_code code, const char *field, 
 /* Sets the phase unless one is set already; returns -1. */
 int error_in_phase(struct error *err, enum error_phase phase);
 
-/* Appends `cause` (its code, detail and own causes) to the causes of `err`, as far as there is room. */
+/* Appends `cause` (its code, detail and own causes) to the causes of `err`, as far as there is
+ * room. */
 void error_add_cause(struct error *err, const struct error *cause);
 
 void error_clear(struct error *err);

@@ -11,7 +11,8 @@
 /* Whole file into `out` (up to its cap: larger is ERROR_INVALID_REQUEST "larger than"). */
 int file_read(const char *path, struct buf *out, struct error *err) WARN_UNUSED;
 
-/* Writes beside, fsyncs, renames over, fsyncs the directory: a reader sees the old or the new content. */
+/* Writes beside, fsyncs, renames over, fsyncs the directory: a reader sees the old or the new
+ * content. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode,
                       struct error *err) WARN_UNUSED;
 
@@ -25,7 +26,8 @@ int dir_sync(const char *path, struct error *err) WARN_UNUSED;
 /* Removes a tree without following links; missing is fine. */
 int dir_remove(const char *path, struct error *err) WARN_UNUSED;
 
-/* Opens `path` (relative) below `root_fd` with RESOLVE_BENEATH|RESOLVE_NO_MAGICLINKS; -1 and errno. */
+/* Opens `path` (relative) below `root_fd` with RESOLVE_BENEATH|RESOLVE_NO_MAGICLINKS; -1 and errno.
+ */
 int file_open_beneath(int root_fd, const char *path, int flags, mode_t mode) WARN_UNUSED;
 
 #endif

@@ -10,7 +10,8 @@ enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERRO
 void log_set_level(enum log_level level); /* default LOG_LEVEL_INFO */
 
 /* `message` and then pairs of key and string value, ended by NULL:
- * log_info("provisioned", "execution", id, "tenant", tenant, NULL). A NULL value would end the list. */
+ * log_info("provisioned", "execution", id, "tenant", tenant, NULL). A NULL value would end the
+ * list. */
 void log_write(enum log_level level, const char *message, ...) __attribute__((sentinel));
 #define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
 #define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)

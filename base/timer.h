@@ -18,7 +18,8 @@ void timers_stop(struct timers *t);
 /* Stops if need be, frees. NULL is fine. */
 void timers_free(struct timers *t);
 
-/* Runs fn(arg) once when clock_mono_ms() reaches `at_mono_ms`. Returns an id (> 0) for timers_cancel. */
+/* Runs fn(arg) once when clock_mono_ms() reaches `at_mono_ms`. Returns an id (> 0) for
+ * timers_cancel. */
 uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg);
 /* True when it had not begun to run and now never will; false when it ran, runs or is unknown. */
 bool timers_cancel(struct timers *t, uint64_t id);

@@ -1,2 +1,3 @@
+exechost_unit_test(test_policy_resources USES policy)
 exechost_unit_test(test_policy_rules USES policy)
 exechost_unit_test(test_policy_plan USES policy)
