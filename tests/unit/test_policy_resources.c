@@ -22,11 +22,8 @@ static json_t *json_of(const char *text)
     return value;
 }
 
-* /
-
-    static const char ALL[] =
-    "{\"cpus\":2,\"memoryBytes\":67108864,\"diskBytes\":1048576,\"pids\":64,"
-    "\"runtimeMs\":60000,\"maxOutputBytes\":1024}";
+static const char ALL[] = "{\"cpus\":2,\"memoryBytes\":67108864,\"diskBytes\":1048576,\"pids\":64,"
+                          "\"runtimeMs\":60000,\"maxOutputBytes\":1024}";
 
 /* All six with one replaced by `text`; left out when NULL. Returns owned. */
 static json_t *resources_with(const char *name, const char *text)
