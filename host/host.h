@@ -137,8 +137,8 @@ struct host_ops {
      * allows), fit for use. IMAGE_NOT_FOUND, CREDENTIAL, INVALID_REQUEST, HOST_UNAVAILABLE. */
     int (*check_image)(struct host *h, const char *image, struct cancel *cancel, struct error *err);
     /* Creates, reads the limits back, imports the workspace. Whatever fails, nothing is left, or the
-     * error is an ERROR_RUNTIME in PHASE_CLEANUP that names both causes, and the caller keeps retrying
-     * terminate. */
+     * error in PHASE_CLEANUP names both causes (ERROR_RUNTIME, or HOST_UNAVAILABLE where that is why), and
+     * the caller keeps retrying terminate. */
     int (*provision)(struct host *h, const struct host_provision_plan *plan,
                      struct host_provisioned *out, struct error *err);
     /* As provision, then loads the entries of `archive` (borrowed, verified) into the workspace. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHM_BYTES_MAX = 16 * 1024 * 1024, DRAIN_STEP_MS = 20 };
+enum { SHM_BYTES_MAX = 16 * 1024 * 1024, DRAIN_STEP_MS = 20, OOM_REPORT_MS = 500 };
 
 /* --- what hosts tell -------------------------------------------------------------------------------- */
 
@@ -44,6 +44,22 @@ static void on_gone(void *ctx, const struct host_identity *id, const char *detai
     live_unref(x);
 }
 
+/* Runs when the command has had the time to tell of it itself, with the peak. */
+static void end_for_memory(void *arg)
+{
+    struct live_execution *x = arg;
+    live_lock(x->service->live);
+    bool running = x->current != NULL && x->current->serial == x->oom_serial;
+    live_unlock(x->service->live);
+    if (running) {
+        char detail[96];
+        snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes",
+                 (long long)x->limits.memory_bytes);
+        ending_begin(x, END_OOM, detail);
+    }
+    live_unref(x);
+}
+
 /* An OOM kill counts while a command runs; what was left behind in the background may die alone. */
 static void on_oom(void *ctx, const struct host_identity *id)
 {
@@ -53,14 +69,15 @@ static void on_oom(void *ctx, const struct host_identity *id)
     }
     live_lock(x->service->live);
     bool running = x->current != NULL && x->current->is_command;
-    live_unlock(x->service->live);
     if (running) {
-        char detail[96];
-        snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes",
-                 (long long)x->limits.memory_bytes);
-        ending_begin(x, END_OOM, detail);
+        x->oom_serial = x->current->serial;
     }
-    live_unref(x);
+    live_unlock(x->service->live);
+    if (!running) {
+        live_unref(x);
+        return;
+    }
+    timers_add(x->service->timers, clock_mono_ms() + OOM_REPORT_MS, end_for_memory, x);
 }
 
 static void on_up(void *ctx, bool up)

@@ -131,13 +131,12 @@ static void *loop_main(void *arg)
     while (!stopped(loop)) {
         struct curl_waitfd extra = {.fd = loop->epoll_fd, .events = CURL_WAIT_POLLIN};
         int running;
-        int wait;
 
         take_fresh(loop);
-        wait = tick_watches(loop);
         curl_multi_perform(loop->multi, &running);
         reap_transfers(loop);
-        curl_multi_poll(loop->multi, &extra, 1, wait, NULL);
+        /* Last, because what has just ended says how long to wait. */
+        curl_multi_poll(loop->multi, &extra, 1, tick_watches(loop), NULL);
         run_streams(loop);
     }
     return NULL;

@@ -361,7 +361,7 @@ int images_remove(struct images *i, const char *reference, struct error *err)
         return -1;
     }
     if (answer.status != 200 && answer.status != 404) {
-        result = error_set(err, answer.status == 409 ? ERROR_INVALID_REQUEST : ERROR_RUNTIME,
+        result = error_set(err, answer.status == 409 ? ERROR_ID_IN_USE : ERROR_RUNTIME,
                            "the image was not removed: %s",
                            engine_answer_message(&answer, scratch, sizeof(scratch)));
     }

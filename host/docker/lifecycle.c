@@ -26,7 +26,8 @@ struct attempt {
     struct container_handle handle;
     int64_t started_mono;
     int64_t sleep_s;
-    int64_t load_timeout_ms;
+    int64_t load_timeout_ms; /* for all of it */
+    int64_t deadline_mono_ms;
     bool sent;             /* the engine may have made something */
     bool doubtful;         /* it may do so yet */
     const char *suspected; /* what the image seems to lack */
@@ -91,9 +92,18 @@ static int describe(struct attempt *a, struct error *err)
     return a->body != NULL ? 0 : -1;
 }
 
-static int check_cancel(const struct attempt *a, struct error *err)
+/* Between two steps: the engine's calls are not cut short, for what they began would be done all the
+ * same. */
+static int check_progress(const struct attempt *a, struct error *err)
 {
-    return cancel_fired(a->plan->cancel) ? error_set(err, ERROR_RUNTIME, "interrupted") : 0;
+    if (cancel_fired(a->plan->cancel)) {
+        return error_set(err, ERROR_RUNTIME, "interrupted");
+    }
+    if (clock_mono_ms() > a->deadline_mono_ms) {
+        return error_set(err, ERROR_TIMEOUT, "provisioning took longer than %lld ms",
+                         (long long)a->load_timeout_ms);
+    }
+    return 0;
 }
 
 /* --- create --- */
@@ -331,12 +341,11 @@ static int rearm(struct attempt *a, struct error *err)
 
 static int fill(struct attempt *a, struct error *err)
 {
-    int64_t deadline = clock_mono_ms() + a->load_timeout_ms;
-
     if (!has_load(a)) {
         return 0;
     }
-    if (docker_load_workspace(a->h, a->container, a->plan, a->archive, deadline, err) < 0) {
+    if (docker_load_workspace(a->h, a->container, a->plan, a->archive, a->deadline_mono_ms,
+                              err) < 0) {
         return error_in_phase(err, a->archive != NULL ? PHASE_LOAD : PHASE_IMPORT);
     }
     return rearm(a, err);
@@ -347,9 +356,9 @@ static int fill(struct attempt *a, struct error *err)
 static int run(struct attempt *a, struct error *err)
 {
     if (images_resolve(a->h->images, a->plan->image, a->plan->cancel, &a->image, err) < 0 ||
-        describe(a, err) < 0 || check_cancel(a, err) < 0 || create(a, err) < 0 ||
-        check_cancel(a, err) < 0 || start_and_check(a, err) < 0 || check_cancel(a, err) < 0 ||
-        fill(a, err) < 0 || check_cancel(a, err) < 0) {
+        describe(a, err) < 0 || check_progress(a, err) < 0 || create(a, err) < 0 ||
+        check_progress(a, err) < 0 || start_and_check(a, err) < 0 || check_progress(a, err) < 0 ||
+        fill(a, err) < 0 || check_progress(a, err) < 0) {
         return -1;
     }
     if (!observer_publish(a->h->observer, a->container)) {
@@ -378,7 +387,8 @@ static void undo(struct attempt *a, struct error *err)
         }
         error_set(&cleanup, ERROR_RUNTIME, "the engine may still be making the container");
     }
-    error_set(err, ERROR_RUNTIME, "the execution was not made, and not all of it could be removed");
+    error_set(err, first.code == ERROR_HOST_UNAVAILABLE ? ERROR_HOST_UNAVAILABLE : ERROR_RUNTIME,
+              "the execution was not made, and not all of it could be removed");
     error_in_phase(err, PHASE_CLEANUP);
     error_add_cause(err, &first);
     error_add_cause(err, &cleanup);
@@ -409,6 +419,7 @@ int docker_provision(struct docker_host *h, const struct host_provision_plan *pl
     };
     int result;
 
+    a.deadline_mono_ms = clock_mono_ms() + a.load_timeout_ms;
     a.name = container_name(h->instance, &a.id);
     if (a.name == NULL) {
         return error_set(err, ERROR_INTERNAL, "the container's name is too long");

@@ -302,5 +302,5 @@ int docker_process_load(const struct docker_process_context *context,
     l->exec.fd = -1;
     int result = transfer(l, err);
     docker_exec_done(&l->exec);
-    return result == 0 ? 0 : error_in_phase(err, PHASE_LOAD);
+    return result;
 }

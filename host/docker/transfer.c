@@ -83,6 +83,11 @@ int docker_unpause(struct docker_host *h, const char *container, struct error *e
     return gone ? error_set(err, ERROR_RUNTIME, "the container is gone") : 0;
 }
 
+static int out_of_time(struct error *err)
+{
+    return error_set(err, ERROR_TIMEOUT, "the checkpoint took too long");
+}
+
 static int read_workspace(struct docker_host *h, const char *container,
                           const struct host_checkpoint_plan *plan, struct workspace_sink *sink,
                           struct error *err)
@@ -100,6 +105,10 @@ static int read_workspace(struct docker_host *h, const char *container,
     long status;
     int result;
 
+    request.timeout_ms = plan->deadline_mono_ms - clock_mono_ms();
+    if (request.timeout_ms <= 0) {
+        return out_of_time(err);
+    }
     snprintf(path, sizeof(path), "/containers/%s/archive?path=" CONTAINER_WORKSPACE, container);
     if (engine_download_open(h->engine, &request, &download, &status, err) < 0) {
         return -1;

@@ -5,6 +5,8 @@
 #include "server/routes/routes.h"
 #include "server/services/checkpoints.h"
 
+#include <string.h>
+
 /* --- create ---------------------------------------------------------------------------------------------- */
 
 static void reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
@@ -87,6 +89,18 @@ void route_checkpoint_create(struct http_exchange *x)
 
 /* --- show ------------------------------------------------------------------------------------------------- */
 
+static int check_durability(const char *text, struct error *err)
+{
+    static const char *const known[] = {"local", "uploading", "durable", "failed"};
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+        if (text == NULL || strcmp(text, known[i]) == 0) {
+            return 0;
+        }
+    }
+    return error_set_field(err, ERROR_INVALID_REQUEST, "?durability",
+                           "there is no durability \"%.64s\"", text);
+}
+
 void route_checkpoint_list(struct http_exchange *x)
 {
     struct service *s = http_service(x);
@@ -98,19 +112,21 @@ void route_checkpoint_list(struct http_exchange *x)
         .source_execution_id = http_query(x, "sourceExecutionId"),
         .durability = http_query(x, "durability"),
     };
-    if (route_page(x, "checkpoints", &page, &err) != 0 ||
+    if (check_durability(filter.durability, &err) != 0 ||
+        route_page(x, "checkpoints", &page, &err) != 0 ||
         store_checkpoint_list(s->store, &filter, &page, &list, &err) != 0) {
         route_fail(x, &err);
         return;
     }
+    size_t shown = route_page_shown(&page, list.count);
     json_t *items = json_array();
-    for (size_t i = 0; i < list.count; i++) {
+    for (size_t i = 0; i < shown; i++) {
         json_array_append_new(items, checkpoints_encode(&list.items[i]));
     }
-    int64_t last = list.count == 0 ? 0 : list.items[list.count - 1].row;
-    bool full = list.count == (size_t)page.limit;
+    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
+    bool more = shown < list.count;
     store_checkpoint_list_done(&list);
-    route_reply_page(x, "checkpoints", items, full, last);
+    route_reply_page(x, "checkpoints", items, more, last);
 }
 
 static bool checkpoint_ready(struct http_exchange *x)

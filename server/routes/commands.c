@@ -151,14 +151,15 @@ void route_command_list(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
+    size_t shown = route_page_shown(&page, list.count);
     json_t *items = json_array();
-    for (size_t i = 0; i < list.count; i++) {
+    for (size_t i = 0; i < shown; i++) {
         json_array_append_new(items, commands_encode(&list.items[i]));
     }
-    int64_t last = list.count == 0 ? 0 : list.items[list.count - 1].row;
-    bool full = list.count == (size_t)page.limit;
+    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
+    bool more = shown < list.count;
     store_command_list_done(&list);
-    route_reply_page(x, "commands", items, full, last);
+    route_reply_page(x, "commands", items, more, last);
 }
 
 void route_command_get(struct http_exchange *x)

@@ -150,16 +150,22 @@ int route_page(const struct http_exchange *x, const char *kind, struct store_pag
         return -1;
     }
     page->before = asked.before_row == INT64_MAX ? 0 : asked.before_row;
-    page->limit = (int)asked.limit;
+    page->limit = (int)asked.limit + 1;
     return 0;
 }
 
-void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool full,
+size_t route_page_shown(const struct store_page *page, size_t count)
+{
+    size_t limit = (size_t)page->limit - 1;
+    return count < limit ? count : limit;
+}
+
+void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool more,
                       int64_t last_row)
 {
     char cursor[API_CURSOR_SIZE];
-    if (full) {
+    if (more) {
         api_cursor_encode(kind, last_row, cursor);
     }
-    http_reply_json(x, 200, api_list_encode(items, full ? cursor : NULL));
+    http_reply_json(x, 200, api_list_encode(items, more ? cursor : NULL));
 }

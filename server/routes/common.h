@@ -33,11 +33,14 @@ void route_location(struct http_exchange *x, const char *fmt, ...) PRINTF_LIKE(2
 void route_await_end(struct http_exchange *x, struct live_execution *execution,
                      enum end_reason reason, const char *detail);
 
-/* The page of a list from limit and cursor. */
+/* The page of a list from limit and cursor; it asks for one row more than is shown, which tells whether
+ * there is another page. */
 int route_page(const struct http_exchange *x, const char *kind, struct store_page *page,
                struct error *err) WARN_UNUSED;
-/* Replies with a page: `items` is taken; `last_row` and whether the page was full decide the cursor. */
-void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool full,
+/* How many of `count` rows are shown. */
+size_t route_page_shown(const struct store_page *page, size_t count);
+/* Replies with a page: `items` is taken; `last_row` is that of the last one shown. */
+void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool more,
                       int64_t last_row);
 
 #endif

@@ -121,10 +121,10 @@ static int label_filter(const char *text, char key[ID_SIZE], const char **value,
     return 0;
 }
 
-static json_t *encode_items(struct service *s, const struct store_execution_list *list)
+static json_t *encode_items(struct service *s, const struct store_execution_list *list, size_t shown)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < shown; i++) {
         json_array_append_new(items, executions_encode(s, &list->items[i]));
     }
     return items;
@@ -155,11 +155,12 @@ void route_execution_list(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    int64_t last = list.count == 0 ? 0 : list.items[list.count - 1].row;
-    bool full = list.count == (size_t)page.limit;
-    json_t *items = encode_items(s, &list);
+    size_t shown = route_page_shown(&page, list.count);
+    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
+    bool more = shown < list.count;
+    json_t *items = encode_items(s, &list, shown);
     store_execution_list_done(&list);
-    route_reply_page(x, "executions", items, full, last);
+    route_reply_page(x, "executions", items, more, last);
 }
 
 /* --- one --------------------------------------------------------------------------------------------------- */

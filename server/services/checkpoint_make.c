@@ -193,6 +193,7 @@ static void start(struct live_item *item)
     } else {
         log_info("checkpoint made", "execution", x->execution_id, "checkpoint", job->id, NULL);
     }
+    live_item_done(item);
     checkpoint_job_finish(job, &err);
 }
 
@@ -205,8 +206,36 @@ static void drop(struct live_item *item, enum end_reason reason, const char *det
     } else {
         ending_error(reason, item->execution->execution_id, &err);
     }
-    checkpoint_job_finish(job, &err);
+    job->dropped = err;
+}
+
+static void release(struct live_item *item)
+{
+    struct checkpoint_job *job = (struct checkpoint_job *)item;
+    checkpoint_job_finish(job, &job->dropped);
 }
 
 /* A checkpoint is never parked: its end is what the destruction waits for. */
-const struct live_item_ops checkpoint_item_ops = {.start = start, .settle = NULL, .drop = drop};
+const struct live_item_ops checkpoint_item_ops = {
+    .start = start, .settle = NULL, .drop = drop, .release = release};
+
+/* --- at a limit ---------------------------------------------------------------------------------------- */
+
+int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE], struct error *err)
+{
+    struct checkpoint_job job = {
+        .item = {.execution = x},
+        .service = x->service,
+        .created_at = clock_wall_ms(),
+    };
+    id_generate("checkpoint", job.id);
+    memcpy(job.tenant, x->tenant, ID_SIZE);
+    job.metadata = json_object();
+    int result = job.metadata == NULL ? error_set(err, ERROR_INTERNAL, "out of memory")
+                                      : make(&job, err);
+    json_decref(job.metadata);
+    if (result == 0) {
+        memcpy(id, job.id, ID_SIZE);
+    }
+    return result;
+}

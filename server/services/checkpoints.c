@@ -108,7 +108,6 @@ void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err)
     struct topics *topics = job->service->topics;
     pthread_mutex_unlock(&c->lock);
     topics_notify(topics, topic);
-    live_item_done(&job->item);
     checkpoint_job_unref(job);
 }
 

@@ -29,6 +29,11 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
                        int64_t fencing_token, struct checkpoint_job **out,
                        struct error *err) WARN_UNUSED;
 
+/* onLimit.checkpoint: makes one now, outside the lane, whose turn the command that hit the limit still
+ * has. Blocks. */
+int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE],
+                              struct error *err) WARN_UNUSED;
+
 /* The resource, also while it is made (`*pending`). Returns owned. */
 int checkpoints_view(struct service *s, const char *tenant, const char *id, json_t **out,
                      bool *pending, struct error *err) WARN_UNUSED;

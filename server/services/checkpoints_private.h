@@ -18,6 +18,7 @@ struct checkpoint_job {
     json_t *view;      /* while it is pending */
     bool over;         /* [lock] */
     struct error error; /* [lock] code NONE when it was made */
+    struct error dropped; /* why it never had its turn */
 };
 
 struct checkpoint_reading {
@@ -40,7 +41,7 @@ struct checkpoints {
 
 extern const struct live_item_ops checkpoint_item_ops;
 
-/* Ends the job with its outcome: who waits is told, its turn is over, the lane's reference is gone. */
+/* Ends the job with its outcome: who waits is told, the lane's reference is gone. */
 void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err);
 
 #endif

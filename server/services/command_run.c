@@ -64,7 +64,6 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
                     c->row.command_id, NULL);
     }
-    notify(s, &c->row);
 }
 
 static const char *signal_name(int number, char out[16])
@@ -148,6 +147,7 @@ static void record(struct command *c)
     live_lock(x->service->live);
     enum end_reason reason = x->ending;
     memcpy(detail, x->ending_detail, sizeof(detail));
+    set_text(&c->row.termination_checkpoint_id, x->limit_checkpoint);
     live_unlock(x->service->live);
     bool killed = c->result.lost || c->result.signal == SIGKILL;
     if (reason != END_NONE && (own_limit(reason) || killed)) {
@@ -159,9 +159,22 @@ static void record(struct command *c)
 
 static void settle(struct live_item *item)
 {
+    record((struct command *)item);
+}
+
+static void release(struct live_item *item)
+{
     struct command *c = (struct command *)item;
-    record(c);
-    live_item_done(item);
+    notify(item->execution->service, &c->row);
+    command_free(c);
+}
+
+/* An end that is not its execution's. */
+static void end_alone(struct command *c)
+{
+    struct service *s = c->item.execution->service;
+    notify(s, &c->row);
+    live_item_done(&c->item);
     command_free(c);
 }
 
@@ -187,7 +200,8 @@ static void complete(void *arg)
         ending_begin(x, END_HOST_LOST, c->result.detail);
     }
     if (!live_item_park(&c->item)) {
-        settle(&c->item);
+        record(c);
+        end_alone(c);
     }
 }
 
@@ -343,8 +357,7 @@ static void start(struct live_item *item)
         log_failure(LOG_LEVEL_ERROR, &err, "a command could not be recorded", "command",
                     c->row.command_id, NULL);
         command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME, err.detail);
-        live_item_done(item);
-        command_free(c);
+        end_alone(c);
         return;
     }
     arm_deadline(c);
@@ -361,13 +374,11 @@ static void start(struct live_item *item)
 
 static void drop(struct live_item *item, enum end_reason reason, const char *detail)
 {
-    struct command *c = (struct command *)item;
-    record_execution_end(c, reason, detail);
-    live_item_done(item);
-    command_free(c);
+    record_execution_end((struct command *)item, reason, detail);
 }
 
-const struct live_item_ops command_ops = {.start = start, .settle = settle, .drop = drop};
+const struct live_item_ops command_ops = {
+    .start = start, .settle = settle, .drop = drop, .release = release};
 
 /* --- after a restart ----------------------------------------------------------------------------------------- */
 
@@ -396,17 +407,44 @@ static int settle_transcript(struct service *s, struct store_command *row, bool 
     return result;
 }
 
+/* The end that the command shares with its execution; END_NONE when that lives on. */
+static enum end_reason shared_end(struct live_execution *x, char detail[256])
+{
+    if (x == NULL) {
+        return END_NONE;
+    }
+    live_lock(x->service->live);
+    enum end_reason reason = x->ending;
+    bool expired = x->expires_at != 0 && x->expires_at <= clock_wall_ms();
+    snprintf(detail, 256, "%s", x->ending_detail);
+    live_unlock(x->service->live);
+    if (reason != END_NONE) {
+        return reason;
+    }
+    pthread_mutex_lock(&x->record_lock);
+    reason = end_reason_from_name(x->record.termination_reason);
+    const char *text = x->record.termination_detail;
+    snprintf(detail, 256, "%s", text == NULL ? "" : text);
+    pthread_mutex_unlock(&x->record_lock);
+    if (reason == END_NONE && expired) {
+        snprintf(detail, 256, "the lifetime of the execution is over");
+        reason = END_EXPIRED;
+    }
+    return reason;
+}
+
 int commands_settle_after_restart(struct service *s, struct live_execution *x,
                                   struct store_command *row, bool *repaired, struct error *err)
 {
+    char detail[256] = "the service stopped before the command began";
     bool ran = row->state == STORE_COMMAND_RUNNING;
-    enum end_reason reason = ran ? END_HOST_LOST : END_ABORTED;
-    const char *detail = ran ? "the service stopped while the command was running"
-                             : "the service stopped before the command began";
-    enum end_reason recorded = x == NULL ? END_NONE : end_reason_from_name(x->record.termination_reason);
-    if (recorded != END_NONE) {
-        reason = recorded;
-        detail = x->record.termination_detail == NULL ? "" : x->record.termination_detail;
+    enum end_reason reason = shared_end(x, detail);
+    if (reason == END_NONE && ran) {
+        reason = END_HOST_LOST;
+        snprintf(detail, sizeof(detail), "the service stopped while the command was running");
+    } else if (reason == END_NONE) {
+        reason = END_ABORTED;
+        snprintf(detail, sizeof(detail), "the service stopped before the command began");
     }
     row_end(row, command_reason(reason), command_code(reason), detail);
     if (ran && settle_transcript(s, row, repaired, err) != 0) {

@@ -110,10 +110,6 @@ static int check_supported(const struct live_execution *x,
         return error_set_field(err, ERROR_INVALID_REQUEST, "/stdinOpen",
                                "host %s takes standard input with the request only", x->host->name);
     }
-    if (request->on_limit_checkpoint) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, "/onLimit/checkpoint",
-                               "host %s makes no checkpoint at a limit", x->host->name);
-    }
     return 0;
 }
 
@@ -148,6 +144,7 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     }
     c->item.ops = &command_ops;
     c->item.is_command = true;
+    c->item.checkpoint_at_limit = request->on_limit_checkpoint;
     c->item.fencing_token = fencing_token;
     if (fill(c, x, request, err) != 0) {
         command_free(c);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/services/checkpoints.h"
 
 #include <string.h>
 
@@ -38,7 +39,10 @@ static bool begin(struct live_execution *x, enum end_reason reason, enum error_c
     bool over = x->phase == LIVE_ENDED;
     live_unlock(x->service->live);
 
-    cancel_fire(x->cancel);
+    /* A limit leaves its checkpoint, if one was asked for, the time to be made. */
+    if (reason != END_TIMEOUT && reason != END_OUTPUT_LIMIT) {
+        cancel_fire(x->cancel);
+    }
     if (!wait && !over) {
         submit_destroy(x);
     }
@@ -124,21 +128,29 @@ static void attempt_failed(struct live_execution *x, const struct error *err)
     live_notify(x);
 }
 
-static void drop_queue(struct live_execution *x)
+/* What waits gets the execution's end. Dropped items go to `dropped`, to be released afterwards. */
+static void drop_queue(struct live_execution *x, struct live_queue *dropped)
 {
-    struct live_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
     char detail[sizeof(x->ending_detail)];
     live_lock(x->service->live);
-    TAILQ_CONCAT(&waiting, &x->queue, entry);
+    TAILQ_CONCAT(dropped, &x->queue, entry);
     x->queued = 0;
     enum end_reason reason = x->ending;
     memcpy(detail, x->ending_detail, sizeof(detail));
     live_unlock(x->service->live);
 
     struct live_item *item;
-    while ((item = TAILQ_FIRST(&waiting)) != NULL) {
-        TAILQ_REMOVE(&waiting, item, entry);
+    TAILQ_FOREACH (item, dropped, entry) {
         item->ops->drop(item, reason, detail);
+    }
+}
+
+static void release_all(struct live_queue *items)
+{
+    struct live_item *item;
+    while ((item = TAILQ_FIRST(items)) != NULL) {
+        TAILQ_REMOVE(items, item, entry);
+        live_item_release(item);
     }
 }
 
@@ -153,11 +165,10 @@ static void disarm_expiry(struct live_execution *x)
     }
 }
 
-/* Everything is gone and settled: the last word is the row's. */
-static void finish(struct live_execution *x)
+/* Nothing is left and what ran is settled: the last word is the row's. */
+static void record_end(struct live_execution *x)
 {
     struct error err = ERROR_INIT;
-    drop_queue(x);
     if (live_record(x, change_to_ended, x, &err) != 0) {
         attempt_failed(x, &err);
         return;
@@ -169,10 +180,49 @@ static void finish(struct live_execution *x)
     live_notify(x);
 }
 
+/* Whoever hears that a command is over finds its execution's end on record too: told is last. */
+static void finish(struct live_execution *x, struct live_item *parked)
+{
+    struct live_queue over = TAILQ_HEAD_INITIALIZER(over);
+    if (parked != NULL) {
+        parked->ops->settle(parked);
+    }
+    drop_queue(x, &over);
+    record_end(x);
+    if (parked != NULL) {
+        TAILQ_INSERT_HEAD(&over, parked, entry);
+    }
+    release_all(&over);
+}
+
+/* onLimit.checkpoint: once, before the first attempt to destroy. */
+static void keep_workspace(struct live_execution *x)
+{
+    live_lock(x->service->live);
+    bool limit = x->ending == END_TIMEOUT || x->ending == END_OUTPUT_LIMIT;
+    bool wanted = limit && x->current != NULL && x->current->checkpoint_at_limit &&
+                  x->failed_attempts == 0;
+    live_unlock(x->service->live);
+    struct error err = ERROR_INIT;
+    char id[ID_SIZE];
+    if (!wanted) {
+        return;
+    }
+    if (checkpoints_make_at_limit(x, id, &err) != 0) {
+        log_failure(LOG_LEVEL_WARN, &err, "no checkpoint could be made at the limit", "execution",
+                    x->execution_id, NULL);
+        return;
+    }
+    live_lock(x->service->live);
+    memcpy(x->limit_checkpoint, id, ID_SIZE);
+    live_unlock(x->service->live);
+}
+
 /* Proves that nothing is left on the host. 0, or -1 with the attempt accounted for. */
 static int remove_from_host(struct live_execution *x)
 {
     struct error err = ERROR_INIT;
+    keep_workspace(x);
     if (live_record(x, change_to_ending, x, &err) != 0) {
         /* A store that can't write must not keep a program running. */
         log_failure(LOG_LEVEL_WARN, &err, "the end of an execution is not recorded yet",
@@ -218,19 +268,15 @@ static void destroy(void *arg)
     live_lock(x->service->live);
     x->destroyed = true;
     struct live_item *current = x->current;
-    struct live_item *parked = NULL;
-    if (current != NULL && current->parked) {
-        parked = current;
-        current->parked = false;
+    bool over = current == NULL || current->parked;
+    if (over) {
+        x->current = NULL;
+    } else {
+        x->destroying = false; /* its outcome, when it comes, brings the next worker */
     }
-    /* Without a current item this worker goes on to the end; with one, its going brings the next. */
-    x->destroying = current == NULL;
     live_unlock(x->service->live);
-
-    if (parked != NULL) {
-        parked->ops->settle(parked);
-    } else if (current == NULL) {
-        finish(x);
+    if (over) {
+        finish(x, current);
     }
     live_unref(x);
 }

@@ -2,29 +2,46 @@
 #include "server/services/ending.h"
 #include "server/services/live.h"
 
-#include <string.h>
+
+/* An item whose execution began to end before its turn did goes back: the end drops what waits. */
+static bool withdraw(struct live_item *item)
+{
+    struct live_execution *x = item->execution;
+    live_lock(x->service->live);
+    bool ending = x->ending != END_NONE;
+    if (ending) {
+        x->current = NULL;
+        TAILQ_INSERT_HEAD(&x->queue, item, entry);
+        x->queued++;
+    }
+    live_unlock(x->service->live);
+    return ending;
+}
 
 static void start_item(void *arg)
 {
     struct live_item *item = arg;
-    struct live_execution *x = item->execution;
-    char detail[sizeof(x->ending_detail)];
-    live_lock(x->service->live);
-    enum end_reason ending = x->ending;
-    memcpy(detail, x->ending_detail, sizeof(detail));
-    live_unlock(x->service->live);
-
-    if (ending != END_NONE) {
-        item->ops->drop(item, ending, detail);
+    struct live_execution *x = live_ref(item->execution);
+    if (withdraw(item)) {
+        ending_continue(x);
     } else {
         item->ops->start(item);
     }
+    live_unref(x);
 }
 
 static void drop_fenced(void *arg)
 {
     struct live_item *item = arg;
     item->ops->drop(item, END_ABORTED, "a higher fencing token took over");
+    live_item_release(item);
+}
+
+void live_item_release(struct live_item *item)
+{
+    struct live_execution *x = item->execution;
+    item->ops->release(item);
+    live_unref(x);
 }
 
 static void submit_start(struct live_item *item)
@@ -43,6 +60,7 @@ int live_push(struct live_execution *x, struct live_item *item, struct error *er
     bool gone = ending != END_NONE || x->phase == LIVE_ENDED;
     if (!gone && !full) {
         item->execution = x;
+        item->serial = ++x->serials;
         x->refs++;
         if (first) {
             x->current = item;
@@ -105,9 +123,17 @@ bool live_item_park(struct live_item *item)
 {
     struct live_execution *x = item->execution;
     live_lock(x->service->live);
-    bool park = x->ending != END_NONE && !x->destroyed;
+    bool park = x->ending != END_NONE;
+    bool destroyed = x->destroyed;
     item->parked = park;
+    if (park && destroyed) {
+        x->refs++;
+    }
     live_unlock(x->service->live);
+    if (park && destroyed) {
+        ending_continue(x); /* nobody else comes back for it */
+        live_unref(x);
+    }
     return park;
 }
 

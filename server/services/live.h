@@ -39,24 +39,28 @@ enum end_reason end_reason_from_name(const char *name);
 
 struct live_item;
 
-/* What stands in a lane. Embedded first in the command's or checkpoint's own struct. */
+/* What stands in a lane. Embedded first in the command's or checkpoint's own struct. All are called on a
+ * worker. */
 struct live_item_ops {
-    /* On a worker, when its turn has come. Ends by live_item_done, then or later. */
+    /* Its turn has come. Ends, then or later, by live_item_done and its own release, or by live_item_park. */
     void (*start)(struct live_item *item);
-    /* On a worker, for an item that said live_item_park: its execution is destroyed now. Ends by
-     * live_item_done. */
+    /* A parked item whose execution is destroyed now: records how it ended. */
     void (*settle)(struct live_item *item);
-    /* On a worker, instead of start: its execution has ended for `reason`, or (aborted) a higher fencing
-     * token took over. Ends by live_item_done. */
+    /* Instead of start: records that its execution has ended for `reason`, or (aborted) that a higher
+     * fencing token took over. */
     void (*drop)(struct live_item *item, enum end_reason reason, const char *detail);
+    /* After settle or drop, and once the execution's own end is on record: tells who waits, and frees. */
+    void (*release)(struct live_item *item);
 };
 
 struct live_item {
     const struct live_item_ops *ops;
     struct live_execution *execution; /* holds a reference while in the lane */
     int64_t fencing_token;            /* it came with; -1: none */
-    bool is_command;   /* counts as one in GET /v1/host */
-    bool parked;       /* [lock] waits for its execution to be destroyed */
+    uint64_t serial;                  /* [lock] names it beyond its life; set when it enters a lane */
+    bool is_command;                  /* counts as one in GET /v1/host */
+    bool checkpoint_at_limit;         /* the workspace is kept when it hits a limit */
+    bool parked;                      /* [lock] waits for its execution to be destroyed */
     TAILQ_ENTRY(live_item) entry;
 };
 
@@ -85,6 +89,7 @@ struct live_execution {
     struct cancel *cancel;       /* fired when it ends; interrupts provision and checkpoint */
 
     struct live_item *current;   /* [lock] whose turn it is */
+    uint64_t serials;            /* [lock] given to items so far */
     int64_t deadline_at;         /* [lock] of the running command, monotonic ms; 0: none */
     int64_t deadline_ms;         /* [lock] its timeoutMs */
     uint64_t deadline_timer;     /* [lock] */
@@ -100,6 +105,8 @@ struct live_execution {
     unsigned failed_attempts;    /* [lock] to destroy */
     struct error failure;        /* [lock] of the last attempt to destroy */
     struct error provision_failure; /* [lock] why it never became ready */
+    char limit_checkpoint[ID_SIZE]; /* [lock] made when a command hit a limit; "" when none */
+    uint64_t oom_serial;            /* [lock] the item that was running when memory ran out */
 
     pthread_mutex_t record_lock;
     struct store_execution record; /* mirror of the row */
@@ -141,8 +148,10 @@ int live_push(struct live_execution *x, struct live_item *item, struct error *er
 /* The item's turn is over: the next one starts, or the end that waits for it goes on. The item is not
  * touched afterwards. */
 void live_item_done(struct live_item *item);
-/* Decides how an item that has its outcome ends: true: the execution is ending and not destroyed yet, the
- * item is parked and `settle` will be called; false: go on at once. */
+/* Releases an item that was settled or dropped, with its reference. */
+void live_item_release(struct live_item *item);
+/* Decides how an item that has its outcome ends: true: the execution is ending, the item is parked, and
+ * `settle` and `release` will be called; false: go on at once. */
 bool live_item_park(struct live_item *item);
 /* Drops (as aborted) the queued items that came with a token lower than `token`. */
 void live_fence_out(struct live_execution *x, int64_t token);

@@ -100,15 +100,19 @@ static void start(struct live_item *item)
 
 static void drop(struct live_item *item, enum end_reason reason, const char *detail)
 {
+    (void)item;
     (void)reason;
     (void)detail;
-    struct provision *p = (struct provision *)item;
-    live_item_done(item);
-    provision_free(p);
+}
+
+static void release(struct live_item *item)
+{
+    provision_free((struct provision *)item);
 }
 
 /* A provision is never parked: its end is what the destruction waits for. */
-static const struct live_item_ops provision_ops = {.start = start, .settle = NULL, .drop = drop};
+static const struct live_item_ops provision_ops = {
+    .start = start, .settle = NULL, .drop = drop, .release = release};
 
 static int insert(struct service_host *host, struct host_provision_plan *plan,
                   struct store_execution *row, struct error *err)
@@ -188,7 +192,8 @@ int provision_outcome(struct live_execution *x, struct error *err)
         *err = why;
         return -1;
     }
-    error_set(err, ERROR_RUNTIME, "provision failed (%.160s), and removing what it left failed too (%.160s)",
+    error_set(err, why.code == ERROR_HOST_UNAVAILABLE ? why.code : ERROR_RUNTIME,
+              "provision failed (%.160s), and removing what it left failed too (%.160s)",
               why.detail, cleanup.detail);
     error_add_cause(err, &why);
     error_add_cause(err, &cleanup);

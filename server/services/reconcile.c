@@ -128,6 +128,21 @@ int reconcile_load(struct service *s, struct error *err)
 
 /* --- commands the last run left unfinished --------------------------------------------------------- */
 
+/* Nobody can tell what a command that ran has done to the workspace: its execution ends with it. */
+static void end_with_command(struct service *s, struct live_execution *x)
+{
+    live_lock(s->live);
+    bool expired = x->expires_at <= clock_wall_ms();
+    live_unlock(s->live);
+    if (expired) {
+        ending_begin(x, END_EXPIRED, "the lifetime of the execution is over");
+        count(s, &s->report.expired, 1);
+    } else {
+        ending_begin(x, END_HOST_LOST, "the service stopped while a command was running");
+        count(s, &s->report.host_lost, 1);
+    }
+}
+
 /* A command that ran is lost with its execution; one that had not begun ends, its execution lives. */
 static void settle_commands(struct service *s, struct service_host *h)
 {
@@ -156,8 +171,7 @@ static void settle_commands(struct service *s, struct service_host *h)
         }
         count(s, &s->report.transcripts_repaired, repaired);
         if (x != NULL && ran) {
-            ending_begin(x, END_HOST_LOST, "the service stopped while a command was running");
-            count(s, &s->report.host_lost, 1);
+            end_with_command(s, x);
         }
         live_unref(x);
     }
