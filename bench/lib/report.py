@@ -25,7 +25,8 @@ def cells(row):
     own = [row["name"], row["what"], with_unit(subject, "median", unit),
            with_unit(subject, "p95", unit)]
     if baseline is None:
-        return own + ["", "", "", "", f"≤ {row['bar']} {unit}", verdict(row)]
+        return own + ["", "", "", "", f"largest {number(row['largest'])} ≤ {row['bar']} {unit}",
+                      verdict(row)]
     bar = f"≤ {row['bar']} ×" if row["bar"] is not None else ""
     return own + [row["against"], with_unit(baseline, "median", unit),
                   with_unit(baseline, "p95", unit), f"{row['ratio']:.2f} ×", bar, verdict(row)]
