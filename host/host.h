@@ -3,9 +3,9 @@
  * knows only this page; whether a container or a namespace stands behind is the host's own matter.
  *
  * Threads: every operation may be called from any thread at the same time for different executions;
- * for one execution the caller never overlaps two, except `terminate`, which may come at any time and
- * interrupts what runs. All operations block (engine calls, transfers) and belong on the worker pool,
- * but `exec`, which returns once the program was started and reports through events. */
+ * for one execution the caller never overlaps two, except `terminate`, which may come at any time
+ * and interrupts what runs. All operations block (engine calls, transfers) and belong on the worker
+ * pool, but `exec`, which returns once the program was started and reports through events. */
 #ifndef EXECHOST_HOST_HOST_H
 #define EXECHOST_HOST_HOST_H
 
@@ -31,8 +31,8 @@ struct host_usage {
 };
 
 struct host_provisioned {
-    char *handle;         /* owned; how the host finds it again; ≤ 1 KiB; opaque to everybody else */
-    char *image_digests;  /* owned; JSON array of every digest that names the image */
+    char *handle; /* owned; how the host finds it again; ≤ 1 KiB; opaque to everybody else */
+    char *image_digests; /* owned; JSON array of every digest that names the image */
 };
 
 void host_provisioned_done(struct host_provisioned *p);
@@ -42,15 +42,15 @@ void host_provisioned_done(struct host_provisioned *p);
 enum host_stream { HOST_STDOUT, HOST_STDERR };
 
 struct host_exec_result {
-    bool started;         /* false: not-started, exit_code is 126 or 127 and detail says why */
-    int exit_code;        /* 0..255, -1 when a signal ended it or the host can't know */
-    int signal;           /* number, 0 when none */
-    bool oom;             /* an OOM kill happened in the execution while the command ran */
-    bool lost;            /* the host lost the command (engine gone, container gone): no result */
-    int64_t cpu_ms;       /* of the command's process tree as far as waited for; -1 unknown */
+    bool started;   /* false: not-started, exit_code is 126 or 127 and detail says why */
+    int exit_code;  /* 0..255, -1 when a signal ended it or the host can't know */
+    int signal;     /* number, 0 when none */
+    bool oom;       /* an OOM kill happened in the execution while the command ran */
+    bool lost;      /* the host lost the command (engine gone, container gone): no result */
+    int64_t cpu_ms; /* of the command's process tree as far as waited for; -1 unknown */
     int64_t memory_peak_bytes; /* of the execution; -1 unknown */
     struct host_usage usage;   /* of the execution up to now */
-    char detail[256];     /* for people; "" when there is nothing to say */
+    char detail[256];          /* for people; "" when there is nothing to say */
 };
 
 /* Called on one thread of the host's choosing, in order, never two at a time. They must not block
@@ -64,15 +64,15 @@ struct host_exec_events {
 };
 
 struct host_exec_plan {
-    struct host_identity id;     /* borrowed strings */
-    const char *handle;          /* borrowed */
-    const char *const *argv;     /* NULL-ended; argv[0] is searched in the effective PATH inside */
-    const char *cwd;             /* relative to the workspace, normalised, "" is the workspace */
+    struct host_identity id; /* borrowed strings */
+    const char *handle;      /* borrowed */
+    const char *const *argv; /* NULL-ended; argv[0] is searched in the effective PATH inside */
+    const char *cwd;         /* relative to the workspace, normalised, "" is the workspace */
     const char *const *environment; /* NULL-ended "NAME=VALUE" of the command alone */
-    bool has_stdin;              /* false: /dev/null */
-    const void *stdin_data;      /* copied before exec returns */
+    bool has_stdin;                 /* false: /dev/null */
+    const void *stdin_data;         /* copied before exec returns */
     size_t stdin_len;
-    struct host_limits limits;   /* of the execution */
+    struct host_limits limits; /* of the execution */
 };
 
 /* --- recovery -------------------------------------------------------------------------------- */
@@ -82,10 +82,10 @@ struct host_found {
     char *execution_id;
     unsigned incarnation;
     char *handle;
-    char *owner_id;          /* as provisioned, or NULL */
-    int64_t fencing_token;   /* as provisioned; 0 without owner */
-    bool ours;               /* made by this instance */
-    bool running;            /* usable; false: dead or never started */
+    char *owner_id;        /* as provisioned, or NULL */
+    int64_t fencing_token; /* as provisioned; 0 without owner */
+    bool ours;             /* made by this instance */
+    bool running;          /* usable; false: dead or never started */
     bool frozen;
 };
 
@@ -122,8 +122,8 @@ void host_image_list_done(struct host_image_list *list);
 
 struct host_status {
     bool available;
-    char reason[256];         /* why not */
-    char engine_version[64];  /* "" when there is no engine */
+    char reason[256];        /* why not */
+    char engine_version[64]; /* "" when there is no engine */
     char engine_api[16];
     struct host_limit_ranges ranges;
 };
@@ -136,9 +136,9 @@ struct host_ops {
     /* The checks that need a look and create nothing: image present (pulls when the configuration
      * allows), fit for use. IMAGE_NOT_FOUND, CREDENTIAL, INVALID_REQUEST, HOST_UNAVAILABLE. */
     int (*check_image)(struct host *h, const char *image, struct cancel *cancel, struct error *err);
-    /* Creates, reads the limits back, imports the workspace. Whatever fails, nothing is left, or the
-     * error in PHASE_CLEANUP names both causes (ERROR_RUNTIME, or HOST_UNAVAILABLE where that is why), and
-     * the caller keeps retrying terminate. */
+    /* Creates, reads the limits back, imports the workspace. Whatever fails, nothing is left, or
+     * the error in PHASE_CLEANUP names both causes (ERROR_RUNTIME, or HOST_UNAVAILABLE where that
+     * is why), and the caller keeps retrying terminate. */
     int (*provision)(struct host *h, const struct host_provision_plan *plan,
                      struct host_provisioned *out, struct error *err);
     /* As provision, then loads the entries of `archive` (borrowed, verified) into the workspace. */
@@ -151,8 +151,8 @@ struct host_ops {
     /* Freezes, feeds the workspace's entries into `sink` in archive order, thaws in every case. */
     int (*checkpoint)(struct host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err);
-    /* Destroys and proves that nothing is left. Unknown: fine. `handle` may be NULL. Commands that run
-     * end: their `finished` comes (lost = true unless they had ended). */
+    /* Destroys and proves that nothing is left. Unknown: fine. `handle` may be NULL. Commands that
+     * run end: their `finished` comes (lost = true unless they had ended). */
     int (*terminate)(struct host *h, const struct host_identity *id, const char *handle,
                      struct error *err);
     /* Re-arms the deadline inside; `deadline_wall_ms` is when it must be gone. */
@@ -174,8 +174,8 @@ struct host_ops {
     int (*image_import)(struct host *h, const char *name, const char *file, struct host_image *out,
                         struct error *err);
 
-    /* The service stops: every running command's `finished` comes now (lost), then no event comes any
-     * more. Operations under way go on. */
+    /* The service stops: every running command's `finished` comes now (lost), then no event comes
+     * any more. Operations under way go on. */
     void (*stop)(struct host *h);
     /* After stop, when no operation is under way. */
     void (*free)(struct host *h);

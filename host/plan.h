@@ -56,9 +56,9 @@ struct host_provision_plan {
     char *revision;
     char *owner_id; /* or NULL */
     int64_t fencing_token;
-    bool disk_exceeds_memory;  /* a warning for the resource */
-    int64_t load_timeout_ms;   /* most time that creating and importing may take */
-    struct cancel *cancel;     /* borrowed; set by the service before the call */
+    bool disk_exceeds_memory; /* a warning for the resource */
+    int64_t load_timeout_ms;  /* most time that creating and importing may take */
+    struct cancel *cancel;    /* borrowed; set by the service before the call */
 };
 
 void host_provision_plan_done(struct host_provision_plan *plan);

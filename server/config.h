@@ -1,6 +1,6 @@
-/* The configuration: one JSON file plus EXECHOST_* environment plus command-line flags, parsed once into
- * a const struct. An unknown key refuses to start, naming it. Every number has a default and a hard
- * range in one table (config_table) that README, code and tests share. */
+/* The configuration: one JSON file plus EXECHOST_* environment plus command-line flags, parsed once
+ * into a const struct. An unknown key refuses to start, naming it. Every number has a default and a
+ * hard range in one table (config_table) that README, code and tests share. */
 #ifndef EXECHOST_SERVER_CONFIG_H
 #define EXECHOST_SERVER_CONFIG_H
 
@@ -40,18 +40,18 @@ struct config {
 #define X(member, key, def, min, max, what) int64_t member;
     CONFIG_NUMBERS(X)
 #undef X
-    char *listen;                /* "listen", 127.0.0.1:8470 */
-    char *data_dir;              /* "dataDirectory", ./data; made absolute */
-    char *checkpoint_dir;        /* "checkpointDirectory", <data>/checkpoints; absolute */
-    char *docker_socket;         /* "docker": {"socket": …}, /var/run/docker.sock */
-    bool docker_pull;            /* "docker": {"pull": "missing" | "never"}; missing */
-    bool allow_unpinned_images;  /* "allowUnpinnedImages", false */
-    bool require_fencing;        /* "requireFencing", false */
-    bool compress_checkpoints;   /* "checkpointCompression": "zstd" | "none"; zstd */
-    char **cors_origins;         /* "corsOrigins", NULL-ended */
+    char *listen;                       /* "listen", 127.0.0.1:8470 */
+    char *data_dir;                     /* "dataDirectory", ./data; made absolute */
+    char *checkpoint_dir;               /* "checkpointDirectory", <data>/checkpoints; absolute */
+    char *docker_socket;                /* "docker": {"socket": …}, /var/run/docker.sock */
+    bool docker_pull;                   /* "docker": {"pull": "missing" | "never"}; missing */
+    bool allow_unpinned_images;         /* "allowUnpinnedImages", false */
+    bool require_fencing;               /* "requireFencing", false */
+    bool compress_checkpoints;          /* "checkpointCompression": "zstd" | "none"; zstd */
+    char **cors_origins;                /* "corsOrigins", NULL-ended */
     struct config_git_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
     size_t git_roots_count;
-    enum log_level log_level;    /* "logLevel": debug | info | warn | error */
+    enum log_level log_level; /* "logLevel": debug | info | warn | error */
 };
 
 struct config_flags {
@@ -61,9 +61,10 @@ struct config_flags {
 };
 
 /* Order of precedence: flag, environment (EXECHOST_LISTEN, EXECHOST_DATA, EXECHOST_CONFIG and
- * EXECHOST_<KEY IN UPPER SNAKE CASE> for every scalar key), file, default. ERROR_INVALID_REQUEST with the
- * key in `field`. `user` ("uid:gid") is the key for the two ids. */
-int config_load(const struct config_flags *flags, struct config *out, struct error *err) WARN_UNUSED;
+ * EXECHOST_<KEY IN UPPER SNAKE CASE> for every scalar key), file, default. ERROR_INVALID_REQUEST
+ * with the key in `field`. `user` ("uid:gid") is the key for the two ids. */
+int config_load(const struct config_flags *flags, struct config *out,
+                struct error *err) WARN_UNUSED;
 /* The same of one JSON text and the defaults alone. */
 int config_parse(const char *text, size_t len, struct config *out, struct error *err) WARN_UNUSED;
 void config_done(struct config *config);

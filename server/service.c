@@ -14,7 +14,8 @@
 
 enum { SHM_BYTES_MAX = 16 * 1024 * 1024, DRAIN_STEP_MS = 20, OOM_REPORT_MS = 500 };
 
-/* --- what hosts tell -------------------------------------------------------------------------------- */
+/* --- what hosts tell
+ * -------------------------------------------------------------------------------- */
 
 static struct live_execution *observed(struct service_host *h, const struct host_identity *id)
 {
@@ -88,7 +89,8 @@ static void on_up(void *ctx, bool up)
     h->reconciled = false;
     if (!up) {
         h->status.available = false;
-        snprintf(h->status.reason, sizeof(h->status.reason), "the connection to the engine is lost");
+        snprintf(h->status.reason, sizeof(h->status.reason),
+                 "the connection to the engine is lost");
     }
     pthread_mutex_unlock(&h->lock);
     if (up && known) {
@@ -96,7 +98,8 @@ static void on_up(void *ctx, bool up)
     }
 }
 
-/* --- parts ------------------------------------------------------------------------------------------- */
+/* --- parts
+ * ------------------------------------------------------------------------------------------- */
 
 static int add_docker(struct service *s, struct error *err)
 {
@@ -207,7 +210,8 @@ void service_free(struct service *s)
     if (s == NULL) {
         return;
     }
-    /* Requests first, then what produces work (timers, hosts), then the workers, then what they used. */
+    /* Requests first, then what produces work (timers, hosts), then the workers, then what they
+     * used. */
     http_server_free(s->http);
     for (unsigned i = 0; i < s->host_count; i++) {
         s->hosts[i].host->ops->stop(s->hosts[i].host);
@@ -229,7 +233,8 @@ void service_free(struct service *s)
     free(s);
 }
 
-/* --- hosts ------------------------------------------------------------------------------------------- */
+/* --- hosts
+ * ------------------------------------------------------------------------------------------- */
 
 int service_host_find(struct service *s, const char *name, struct service_host **out,
                       struct error *err)

@@ -25,7 +25,7 @@ struct service_host {
     const char *name;
     pthread_mutex_t lock;
     struct host_status status; /* of the last probe */
-    bool reconciled; /* store and host agree: its executions may be worked with */
+    bool reconciled;           /* store and host agree: its executions may be worked with */
     bool reconciling;
     bool reconcile_again; /* asked for while one was under way */
     bool first_done;      /* the reconciliation of this start has run */
@@ -55,8 +55,8 @@ const char *service_address(const struct service *s);
 void service_drain(struct service *s);
 void service_free(struct service *s);
 
-/* The host of that name; NULL name: the default one. ERROR_INVALID_REQUEST (/host) when there is none,
- * ERROR_HOST_UNAVAILABLE when it can't work now. */
+/* The host of that name; NULL name: the default one. ERROR_INVALID_REQUEST (/host) when there is
+ * none, ERROR_HOST_UNAVAILABLE when it can't work now. */
 int service_host_find(struct service *s, const char *name, struct service_host **out,
                       struct error *err) WARN_UNUSED;
 /* ERROR_HOST_UNAVAILABLE unless store and host agree. */

@@ -199,7 +199,7 @@ int container_handle_from_mounts(const json_t *mounts_list, struct container_han
 
     snprintf(handle->volumes[0], CONTAINER_ID_SIZE, "-");
     snprintf(handle->volumes[1], CONTAINER_ID_SIZE, "-");
-    json_array_foreach (mounts_list, i, mount)
+    json_array_foreach(mounts_list, i, mount)
     {
         const char *name = json_string_value(json_object_get(mount, "Name"));
         const char *target = json_string_value(json_object_get(mount, "Destination"));

@@ -11,8 +11,8 @@ static const struct host_limit_ranges RANGES = {
     .nano_cpus = {10 * 1000 * 1000, 0},
     .memory_bytes = {(int64_t)6 << 20, (int64_t)512 << 30},
     .disk_bytes = {64 << 10, (int64_t)1 << 40},
-    /* Init, what sleeps, the command's runner, the command; and the engine's runtime starts with several
-     * threads inside the limit before it becomes the runner. */
+    /* Init, what sleeps, the command's runner, the command; and the engine's runtime starts with
+     * several threads inside the limit before it becomes the runner. */
     .pids = {10, 32768},
     .runtime_ms = {1, 86400000},
     .max_output_bytes = {1, 67108864},

@@ -82,7 +82,8 @@ int engine_hijack(struct engine *e, const struct engine_request *request, int *f
 
 struct engine_loop;
 int engine_loop_new(struct engine *e, struct engine_loop **out, struct error *err) WARN_UNUSED;
-/* Joins the thread and drops the streams still open (`dropped`); adding one is refused from now on. */
+/* Joins the thread and drops the streams still open (`dropped`); adding one is refused from now on.
+ */
 void engine_loop_stop(struct engine_loop *loop);
 void engine_loop_free(struct engine_loop *loop); /* stops if need be; NULL is fine */
 

@@ -92,8 +92,8 @@ static int describe(struct attempt *a, struct error *err)
     return a->body != NULL ? 0 : -1;
 }
 
-/* Between two steps: the engine's calls are not cut short, for what they began would be done all the
- * same. */
+/* Between two steps: the engine's calls are not cut short, for what they began would be done all
+ * the same. */
 static int check_progress(const struct attempt *a, struct error *err)
 {
     if (cancel_fired(a->plan->cancel)) {
@@ -344,8 +344,8 @@ static int fill(struct attempt *a, struct error *err)
     if (!has_load(a)) {
         return 0;
     }
-    if (docker_load_workspace(a->h, a->container, a->plan, a->archive, a->deadline_mono_ms,
-                              err) < 0) {
+    if (docker_load_workspace(a->h, a->container, a->plan, a->archive, a->deadline_mono_ms, err) <
+        0) {
         return error_in_phase(err, a->archive != NULL ? PHASE_LOAD : PHASE_IMPORT);
     }
     return rearm(a, err);

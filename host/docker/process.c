@@ -265,8 +265,7 @@ int docker_process_start(const struct docker_process_context *context,
     if (open_exec(context, plan, &p->exec, err) != 0) {
         return -1;
     }
-    struct engine_stream_events handler = {
-        .ready = on_ready, .dropped = on_dropped, .ctx = p};
+    struct engine_stream_events handler = {.ready = on_ready, .dropped = on_dropped, .ctx = p};
     /* POLLOUT at first: what came with the answer waits to be looked at. */
     if (engine_loop_add(context->loop, p->exec.fd, POLLIN | POLLOUT, &handler, err) != 0) {
         return -1;

@@ -1,6 +1,6 @@
-/* Who waits for what: names of things ("execution/<tenant>/<id>", "command/…") and the callbacks to run
- * once when one changes. Any thread. Callbacks run on the notifier's thread, with no lock held that the
- * notifier could need, and must not block. */
+/* Who waits for what: names of things ("execution/<tenant>/<id>", "command/…") and the callbacks to
+ * run once when one changes. Any thread. Callbacks run on the notifier's thread, with no lock held
+ * that the notifier could need, and must not block. */
 #ifndef EXECHOST_SERVER_HTTP_TOPICS_H
 #define EXECHOST_SERVER_HTTP_TOPICS_H
 
@@ -22,7 +22,8 @@ int topics_new(struct topics **out, struct error *err) WARN_UNUSED;
 void topics_free(struct topics *t);
 /* `w` is embedded by the caller and must stay until it was woken or topics_leave returned. */
 void topics_join(struct topics *t, const char *name, struct topic_waiter *w);
-/* True when it was still waiting (and will not be woken); false when woken already or being woken. */
+/* True when it was still waiting (and will not be woken); false when woken already or being woken.
+ */
 bool topics_leave(struct topics *t, struct topic_waiter *w);
 /* Wakes all who wait for `name`, each once. */
 void topics_notify(struct topics *t, const char *name);

@@ -1,13 +1,14 @@
+#include "server/services/checkpoints.h"
 #include "api/checkpoint.h"
 #include "base/clock.h"
 #include "server/routes/common.h"
 #include "server/routes/provision_wait.h"
 #include "server/routes/routes.h"
-#include "server/services/checkpoints.h"
 
 #include <string.h>
 
-/* --- create ---------------------------------------------------------------------------------------------- */
+/* --- create
+ * ---------------------------------------------------------------------------------------------- */
 
 static void reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
 {
@@ -87,7 +88,9 @@ void route_checkpoint_create(struct http_exchange *x)
     http_reply_json(x, 202, checkpoint_job_view(job));
 }
 
-/* --- show ------------------------------------------------------------------------------------------------- */
+/* --- show
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static int check_durability(const char *text, struct error *err)
 {
@@ -169,7 +172,8 @@ void route_checkpoint_get(struct http_exchange *x)
     await_checkpoint(x);
 }
 
-/* --- verify, restore, delete --------------------------------------------------------------------------------- */
+/* --- verify, restore, delete
+ * --------------------------------------------------------------------------------- */
 
 void route_checkpoint_verify(struct http_exchange *x)
 {

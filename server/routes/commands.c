@@ -1,8 +1,8 @@
+#include "server/services/commands.h"
 #include "api/command.h"
 #include "base/clock.h"
 #include "server/routes/common.h"
 #include "server/routes/routes.h"
-#include "server/services/commands.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
 
@@ -92,7 +92,8 @@ static void await_command(struct http_exchange *x)
     reply_command(x, w);
 }
 
-/* --- create --------------------------------------------------------------------------------------------- */
+/* --- create
+ * --------------------------------------------------------------------------------------------- */
 
 static void answer_created(struct http_exchange *x, struct command_wait *w, bool wait)
 {
@@ -137,7 +138,9 @@ void route_command_create(struct http_exchange *x)
     answer_created(x, &w, wait);
 }
 
-/* --- show ------------------------------------------------------------------------------------------------- */
+/* --- show
+ * -------------------------------------------------------------------------------------------------
+ */
 
 void route_command_list(struct http_exchange *x)
 {
@@ -187,7 +190,9 @@ void route_command_get(struct http_exchange *x)
     }
 }
 
-/* --- abort ------------------------------------------------------------------------------------------------- */
+/* --- abort
+ * -------------------------------------------------------------------------------------------------
+ */
 
 void route_command_delete(struct http_exchange *x)
 {

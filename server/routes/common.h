@@ -20,8 +20,8 @@ int route_incarnation(const struct http_exchange *x, unsigned *incarnation,
                       struct error *err) WARN_UNUSED;
 /* The number of the execution's row that the path (first parameter) and ?incarnation= name. */
 int route_execution_row(const struct http_exchange *x, int64_t *row, struct error *err) WARN_UNUSED;
-/* The living execution of the path for a mutation: found, and let through by its fencing token (*token,
- * -1: none). Returns owned. */
+/* The living execution of the path for a mutation: found, and let through by its fencing token
+ * (*token, -1: none). Returns owned. */
 int route_living(struct http_exchange *x, struct live_execution **out, int64_t *token,
                  struct error *err) WARN_UNUSED;
 
@@ -33,8 +33,8 @@ void route_location(struct http_exchange *x, const char *fmt, ...) PRINTF_LIKE(2
 void route_await_end(struct http_exchange *x, struct live_execution *execution,
                      enum end_reason reason, const char *detail);
 
-/* The page of a list from limit and cursor; it asks for one row more than is shown, which tells whether
- * there is another page. */
+/* The page of a list from limit and cursor; it asks for one row more than is shown, which tells
+ * whether there is another page. */
 int route_page(const struct http_exchange *x, const char *kind, struct store_page *page,
                struct error *err) WARN_UNUSED;
 /* How many of `count` rows are shown. */

@@ -1,15 +1,16 @@
+#include "server/services/executions.h"
 #include "api/execution.h"
 #include "base/clock.h"
 #include "server/routes/common.h"
+#include "server/routes/provision_wait.h"
 #include "server/routes/routes.h"
 #include "server/services/ending.h"
-#include "server/services/executions.h"
 #include "server/services/provision.h"
-#include "server/routes/provision_wait.h"
 
 #include <string.h>
 
-/* --- create, and what restore shares with it --------------------------------------------------------- */
+/* --- create, and what restore shares with it
+ * --------------------------------------------------------- */
 
 static void unref_execution(void *arg)
 {
@@ -87,7 +88,9 @@ void route_execution_create(struct http_exchange *x)
     route_await_provision(x, execution, wait);
 }
 
-/* --- list -------------------------------------------------------------------------------------------------- */
+/* --- list
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static int state_filter(const char *text, int *out, struct error *err)
 {
@@ -101,7 +104,8 @@ static int state_filter(const char *text, int *out, struct error *err)
             return 0;
         }
     }
-    return error_set_field(err, ERROR_INVALID_REQUEST, "state", "there is no state \"%.64s\"", text);
+    return error_set_field(err, ERROR_INVALID_REQUEST, "state", "there is no state \"%.64s\"",
+                           text);
 }
 
 /* "key:value"; the key holds no colon. */
@@ -121,7 +125,8 @@ static int label_filter(const char *text, char key[ID_SIZE], const char **value,
     return 0;
 }
 
-static json_t *encode_items(struct service *s, const struct store_execution_list *list, size_t shown)
+static json_t *encode_items(struct service *s, const struct store_execution_list *list,
+                            size_t shown)
 {
     json_t *items = json_array();
     for (size_t i = 0; i < shown; i++) {
@@ -163,11 +168,14 @@ void route_execution_list(struct http_exchange *x)
     route_reply_page(x, "executions", items, more, last);
 }
 
-/* --- one --------------------------------------------------------------------------------------------------- */
+/* --- one
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 struct get_wait {
     unsigned incarnation;
-    enum store_execution_state seen; /* an answer is due when a wait began in it and it has passed */
+    enum store_execution_state
+        seen; /* an answer is due when a wait began in it and it has passed */
     int64_t until;
 };
 
@@ -243,7 +251,9 @@ void route_execution_get(struct http_exchange *x)
     await_execution(x);
 }
 
-/* --- changes ------------------------------------------------------------------------------------------------ */
+/* --- changes
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static void finish_change(struct http_exchange *x, struct live_execution *execution, int result,
                           const struct error *err)
@@ -296,7 +306,9 @@ void route_execution_owner(struct http_exchange *x)
     finish_change(x, execution, result, &err);
 }
 
-/* --- ends --------------------------------------------------------------------------------------------------- */
+/* --- ends
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /* What lives of the path's id, whatever its state, fenced. 0 with *out NULL: nothing lives. */
 static int living_in_any_state(struct http_exchange *x, struct live_execution **out,

@@ -6,12 +6,24 @@
 
 #include <string.h>
 
-/* --- /v1/host ----------------------------------------------------------------------------------------------- */
+/* --- /v1/host
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static const char *const enforced[] = {
-    "cpus",          "memory",        "disk",     "pids",       "runtime",
-    "output",        "no-network",    "seccomp",  "no-new-privileges",
-    "no-capabilities", "read-only-root", "non-root-user", NULL,
+    "cpus",
+    "memory",
+    "disk",
+    "pids",
+    "runtime",
+    "output",
+    "no-network",
+    "seccomp",
+    "no-new-privileges",
+    "no-capabilities",
+    "read-only-root",
+    "non-root-user",
+    NULL,
 };
 
 static struct api_range range_of(const struct host_range *r)
@@ -104,7 +116,9 @@ void route_host(struct http_exchange *x)
     http_reply_json(x, 200, api_service_encode(&view));
 }
 
-/* --- probes -------------------------------------------------------------------------------------------------- */
+/* --- probes
+ * --------------------------------------------------------------------------------------------------
+ */
 
 void route_health(struct http_exchange *x)
 {
@@ -130,7 +144,8 @@ void route_ready(struct http_exchange *x)
     http_reply_json(x, 200, json_pack("{s:s}", "status", "ready"));
 }
 
-/* --- the document --------------------------------------------------------------------------------------------- */
+/* --- the document
+ * --------------------------------------------------------------------------------------------- */
 
 void route_openapi_json(struct http_exchange *x)
 {

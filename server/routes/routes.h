@@ -5,7 +5,8 @@
 #include "server/config.h"
 #include "server/http/http.h"
 
-/* The whole table; static but for the body caps, which the first call sets from the configuration. */
+/* The whole table; static but for the body caps, which the first call sets from the configuration.
+ */
 const struct http_route *routes_table(const struct config *config, size_t *count);
 
 void route_execution_create(struct http_exchange *x);

@@ -16,7 +16,8 @@ static int64_t apparent_bytes_max(const struct host_limits *limits)
     return four > APPARENT_BYTES_MIN ? four : APPARENT_BYTES_MIN;
 }
 
-/* --- the files ------------------------------------------------------------------------------------------- */
+/* --- the files
+ * ------------------------------------------------------------------------------------------- */
 
 static int read_workspace(struct checkpoint_job *job, struct workspace_writer *writer,
                           struct error *err)
@@ -41,8 +42,8 @@ static int write_files(struct checkpoint_job *job, const struct store_checkpoint
     const struct workspace_writer_spec spec = {
         .archive_fd = draft->archive_fd,
         .files_fd = draft->files_fd,
-        .compression = config->compress_checkpoints ? WORKSPACE_COMPRESSION_ZSTD
-                                                    : WORKSPACE_COMPRESSION_NONE,
+        .compression =
+            config->compress_checkpoints ? WORKSPACE_COMPRESSION_ZSTD : WORKSPACE_COMPRESSION_NONE,
         .level = (int)config->zstd_level,
         .apparent_bytes_max = apparent_bytes_max(&job->item.execution->limits),
     };
@@ -58,7 +59,8 @@ static int write_files(struct checkpoint_job *job, const struct store_checkpoint
     return result;
 }
 
-/* --- the manifest ------------------------------------------------------------------------------------------ */
+/* --- the manifest
+ * ------------------------------------------------------------------------------------------ */
 
 static void fill_resources(struct workspace_manifest_resources *out,
                            const struct host_limits *limits)
@@ -104,7 +106,8 @@ static int manifest_text(struct checkpoint_job *job, const struct workspace_arch
     return workspace_manifest_encode(&m, out, err);
 }
 
-/* --- publishing ---------------------------------------------------------------------------------------------- */
+/* --- publishing
+ * ---------------------------------------------------------------------------------------------- */
 
 static int insert_row(struct checkpoint_job *job, struct workspace_archive_facts *facts,
                       char *manifest, struct error *err)
@@ -165,7 +168,9 @@ static int make(struct checkpoint_job *job, struct error *err)
     return result;
 }
 
-/* --- the turn -------------------------------------------------------------------------------------------------- */
+/* --- the turn
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* A checkpoint that the end of its execution cut off is told so, whatever the host made of it. */
 static void name_the_end(struct live_execution *x, struct error *err)
@@ -216,10 +221,13 @@ static void release(struct live_item *item)
 }
 
 /* A checkpoint is never parked: its end is what the destruction waits for. */
-const struct live_item_ops checkpoint_item_ops = {
-    .start = start, .settle = NULL, .drop = drop, .release = release};
+const struct live_item_ops checkpoint_item_ops = {.start = start,
+                                                  .settle = NULL,
+                                                  .drop = drop,
+                                                  .release = release};
 
-/* --- at a limit ---------------------------------------------------------------------------------------- */
+/* --- at a limit
+ * ---------------------------------------------------------------------------------------- */
 
 int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE], struct error *err)
 {
@@ -231,8 +239,8 @@ int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE], struct
     id_generate("checkpoint", job.id);
     memcpy(job.tenant, x->tenant, ID_SIZE);
     job.metadata = json_object();
-    int result = job.metadata == NULL ? error_set(err, ERROR_INTERNAL, "out of memory")
-                                      : make(&job, err);
+    int result =
+        job.metadata == NULL ? error_set(err, ERROR_INTERNAL, "out of memory") : make(&job, err);
     json_decref(job.metadata);
     if (result == 0) {
         memcpy(id, job.id, ID_SIZE);

@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-/* --- reading ------------------------------------------------------------------------------------------------ */
+/* --- reading
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static int open_files(struct checkpoint_reading *r, const struct store_checkpoint *row,
                       struct error *err)
@@ -86,7 +88,9 @@ int checkpoint_reading_reader(struct checkpoint_reading *r, struct workspace_rea
                                 err);
 }
 
-/* --- verify --------------------------------------------------------------------------------------------------- */
+/* --- verify
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int read_all(struct checkpoint_reading *r, struct error *err)
 {
@@ -116,7 +120,9 @@ int checkpoints_verify(struct service *s, const char *tenant, const char *id, js
     return *out != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
 }
 
-/* --- restore ---------------------------------------------------------------------------------------------------- */
+/* --- restore
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 struct restore_source {
     struct checkpoint_reading *reading;
@@ -144,7 +150,8 @@ int restore_source_provision(struct restore_source *source, struct host *host,
     return host->ops->restore(host, plan, source->reader, out, err);
 }
 
-/* Any digest of the image names it: first the reference as asked, then the name with each other digest. */
+/* Any digest of the image names it: first the reference as asked, then the name with each other
+ * digest. */
 static int find_image(struct host *host, const struct workspace_manifest *m, char **image,
                       struct error *err)
 {
@@ -156,7 +163,8 @@ static int find_image(struct host *host, const struct workspace_manifest *m, cha
     int name = (int)(at == NULL ? strlen(m->image) : (size_t)(at - m->image));
     size_t i;
     json_t *digest;
-    json_array_foreach (m->image_digests, i, digest) {
+    json_array_foreach(m->image_digests, i, digest)
+    {
         _cleanup_buf_ struct buf reference;
         buf_init(&reference, 2048);
         struct error absent = ERROR_INIT;

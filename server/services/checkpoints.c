@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* --- the registry ---------------------------------------------------------------------------------------- */
+/* --- the registry
+ * ---------------------------------------------------------------------------------------- */
 
 int checkpoints_new(struct service *s, struct checkpoints **out, struct error *err)
 {
@@ -87,7 +88,8 @@ int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err)
 static struct checkpoint_job *pending_job(struct checkpoints *c, const char *tenant, const char *id)
 {
     struct checkpoint_job *job;
-    TAILQ_FOREACH (job, &c->jobs, entry) {
+    TAILQ_FOREACH(job, &c->jobs, entry)
+    {
         if (strcmp(job->id, id) == 0 && strcmp(job->tenant, tenant) == 0) {
             return job;
         }
@@ -111,7 +113,9 @@ void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err)
     checkpoint_job_unref(job);
 }
 
-/* --- create ------------------------------------------------------------------------------------------------ */
+/* --- create
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* What a client sees while it is made. Returns owned. */
 static json_t *pending_view(const struct checkpoint_job *job, const struct store_execution *record)
@@ -213,8 +217,7 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
         checkpoint_job_unref(job);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    if (check_id_free(s, job->tenant, job->id, err) != 0 ||
-        enlist(s->checkpoints, job, err) != 0) {
+    if (check_id_free(s, job->tenant, job->id, err) != 0 || enlist(s->checkpoints, job, err) != 0) {
         checkpoint_job_unref(job);
         return -1;
     }
@@ -228,7 +231,9 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
     return 0;
 }
 
-/* --- show --------------------------------------------------------------------------------------------------- */
+/* --- show
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static json_t *resources_of(const struct workspace_manifest_resources *r)
 {
@@ -303,13 +308,16 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
     return 0;
 }
 
-/* --- delete --------------------------------------------------------------------------------------------------- */
+/* --- delete
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static bool being_read(struct checkpoints *c, const char *tenant, const char *id)
 {
     pthread_mutex_lock(&c->lock);
     struct checkpoint_reading *r;
-    TAILQ_FOREACH (r, &c->readings, entry) {
+    TAILQ_FOREACH(r, &c->readings, entry)
+    {
         if (strcmp(r->id, id) == 0 && strcmp(r->tenant, tenant) == 0) {
             break;
         }

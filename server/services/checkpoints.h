@@ -1,4 +1,5 @@
-/* Checkpoints: made in their execution's lane, kept as files and a row, read by verify and restore. */
+/* Checkpoints: made in their execution's lane, kept as files and a row, read by verify and restore.
+ */
 #ifndef EXECHOST_SERVER_SERVICES_CHECKPOINTS_H
 #define EXECHOST_SERVER_SERVICES_CHECKPOINTS_H
 
@@ -29,8 +30,8 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
                        int64_t fencing_token, struct checkpoint_job **out,
                        struct error *err) WARN_UNUSED;
 
-/* onLimit.checkpoint: makes one now, outside the lane, whose turn the command that hit the limit still
- * has. Blocks. */
+/* onLimit.checkpoint: makes one now, outside the lane, whose turn the command that hit the limit
+ * still has. Blocks. */
 int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE],
                               struct error *err) WARN_UNUSED;
 
@@ -53,7 +54,8 @@ int checkpoints_restore(struct service *s, const char *tenant, const char *id,
                         struct api_checkpoint_restore *request, struct live_execution **out,
                         struct error *err) WARN_UNUSED;
 
-/* --- for readers: keeps DELETE away while it is held --------------------------------------------------- */
+/* --- for readers: keeps DELETE away while it is held
+ * --------------------------------------------------- */
 
 struct checkpoint_reading; /* opaque */
 /* Opens row and files and marks it as being read; the files' manifest must be the row's. */

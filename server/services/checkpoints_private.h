@@ -1,5 +1,5 @@
-/* Shared by the parts of checkpoints: registry and views (checkpoints.c), making (checkpoint_make.c),
- * reading (checkpoint_read.c). */
+/* Shared by the parts of checkpoints: registry and views (checkpoints.c), making
+ * (checkpoint_make.c), reading (checkpoint_read.c). */
 #ifndef EXECHOST_SERVER_SERVICES_CHECKPOINTS_PRIVATE_H
 #define EXECHOST_SERVER_SERVICES_CHECKPOINTS_PRIVATE_H
 
@@ -15,9 +15,9 @@ struct checkpoint_job {
     char id[ID_SIZE];
     json_t *metadata;
     int64_t created_at;
-    json_t *view;      /* while it is pending */
-    bool over;         /* [lock] */
-    struct error error; /* [lock] code NONE when it was made */
+    json_t *view;         /* while it is pending */
+    bool over;            /* [lock] */
+    struct error error;   /* [lock] code NONE when it was made */
     struct error dropped; /* why it never had its turn */
 };
 

@@ -8,7 +8,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* --- the end, on record -------------------------------------------------------------------------------- */
+/* --- the end, on record
+ * -------------------------------------------------------------------------------- */
 
 static void set_text(char **slot, const char *text)
 {
@@ -27,7 +28,8 @@ static void row_end(struct store_command *row, const char *reason, enum error_co
     set_text(&row->termination_detail, detail);
 }
 
-/* The exit record is the transcript's last; both are durable before the row says that it is over. */
+/* The exit record is the transcript's last; both are durable before the row says that it is over.
+ */
 static int close_transcript(struct store_transcript *t, const struct store_command *row,
                             struct error *err)
 {
@@ -131,7 +133,8 @@ static void record_execution_end(struct command *c, enum end_reason reason, cons
 
 static void disarm_deadline(struct live_execution *x);
 
-/* --- completion, on a worker ----------------------------------------------------------------------------- */
+/* --- completion, on a worker
+ * ----------------------------------------------------------------------------- */
 
 /* Whether the command itself is why its execution ends, so that its own end counts for nothing. */
 static bool own_limit(enum end_reason reason)
@@ -221,7 +224,8 @@ static void keep_usage(struct live_execution *x, const struct host_usage *usage)
     live_unlock(x->service->live);
 }
 
-/* --- events, on the host's thread ----------------------------------------------------------------------- */
+/* --- events, on the host's thread
+ * ----------------------------------------------------------------------- */
 
 static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
 {
@@ -257,7 +261,8 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
     pool_submit_always(c->item.execution->service->pool, complete, c);
 }
 
-/* --- deadline -------------------------------------------------------------------------------------------- */
+/* --- deadline
+ * -------------------------------------------------------------------------------------------- */
 
 static void on_deadline(void *arg)
 {
@@ -305,7 +310,8 @@ static void disarm_deadline(struct live_execution *x)
     }
 }
 
-/* --- start, on a worker ------------------------------------------------------------------------------------ */
+/* --- start, on a worker
+ * ------------------------------------------------------------------------------------ */
 
 static int record_start(struct command *c, struct error *err)
 {
@@ -365,8 +371,8 @@ static void start(struct live_item *item)
         /* Whether something runs is not known, and a result is never made up. */
         log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
                     item->execution->execution_id, NULL);
-        c->result = (struct host_exec_result){.lost = true, .exit_code = -1, .cpu_ms = -1,
-                                              .memory_peak_bytes = -1};
+        c->result = (struct host_exec_result){
+            .lost = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
         snprintf(c->result.detail, sizeof(c->result.detail), "%.250s", err.detail);
         complete(c);
     }
@@ -377,10 +383,13 @@ static void drop(struct live_item *item, enum end_reason reason, const char *det
     record_execution_end((struct command *)item, reason, detail);
 }
 
-const struct live_item_ops command_ops = {
-    .start = start, .settle = settle, .drop = drop, .release = release};
+const struct live_item_ops command_ops = {.start = start,
+                                          .settle = settle,
+                                          .drop = drop,
+                                          .release = release};
 
-/* --- after a restart ----------------------------------------------------------------------------------------- */
+/* --- after a restart
+ * ----------------------------------------------------------------------------------------- */
 
 static int settle_transcript(struct service *s, struct store_command *row, bool *repaired,
                              struct error *err)

@@ -38,7 +38,8 @@ struct store_transcript_name command_transcript_name(struct service *s,
     };
 }
 
-/* --- create ------------------------------------------------------------------------------------------ */
+/* --- create
+ * ------------------------------------------------------------------------------------------ */
 
 static char **copy_argv(const struct api_command_create *request)
 {
@@ -103,8 +104,8 @@ static int fill(struct command *c, const struct live_execution *x,
     return 0;
 }
 
-static int check_supported(const struct live_execution *x,
-                           const struct api_command_create *request, struct error *err)
+static int check_supported(const struct live_execution *x, const struct api_command_create *request,
+                           struct error *err)
 {
     if (request->stdin_open) {
         return error_set_field(err, ERROR_INVALID_REQUEST, "/stdinOpen",
@@ -113,7 +114,8 @@ static int check_supported(const struct live_execution *x,
     return 0;
 }
 
-/* The row first, so that its id is taken and a restart knows it; a lane that refuses it takes it back. */
+/* The row first, so that its id is taken and a restart knows it; a lane that refuses it takes it
+ * back. */
 static int queue(struct command *c, struct live_execution *x, struct error *err)
 {
     struct service *s = x->service;
@@ -160,7 +162,8 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     return 0;
 }
 
-/* --- show --------------------------------------------------------------------------------------------- */
+/* --- show
+ * --------------------------------------------------------------------------------------------- */
 
 bool commands_is_final(const struct store_command *row)
 {

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-/* Records the command and queues it. `command_id` gets its id. Blocks for the store. ERROR_ID_IN_USE,
- * ERROR_OVERLOADED, and what policy says of cwd and environment. */
+/* Records the command and queues it. `command_id` gets its id. Blocks for the store.
+ * ERROR_ID_IN_USE, ERROR_OVERLOADED, and what policy says of cwd and environment. */
 int commands_create(struct live_execution *x, const struct api_command_create *request,
                     int64_t fencing_token, char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
 
@@ -22,8 +22,8 @@ int commands_view(struct service *s, int64_t execution_row, const char *command_
 /* Without output. Returns owned; NULL: out of memory. */
 json_t *commands_encode(const struct store_command *row);
 
-/* After a restart, on a host whose commands do not survive one: ends `row`, keeping the output so far. `x`
- * is its execution if that lives, else NULL. */
+/* After a restart, on a host whose commands do not survive one: ends `row`, keeping the output so
+ * far. `x` is its execution if that lives, else NULL. */
 int commands_settle_after_restart(struct service *s, struct live_execution *x,
                                   struct store_command *row, bool *repaired,
                                   struct error *err) WARN_UNUSED;

@@ -5,8 +5,8 @@
 #include "server/services/commands.h"
 #include "store/transcript.h"
 
-/* One command in a lane. Touched by one thread at a time: the worker that starts it, then the host's event
- * thread, then the worker that completes it. */
+/* One command in a lane. Touched by one thread at a time: the worker that starts it, then the
+ * host's event thread, then the worker that completes it. */
 struct command {
     struct live_item item;
     struct store_command row;
@@ -29,8 +29,8 @@ struct command {
 extern const struct live_item_ops command_ops;
 
 void command_free(struct command *c);
-/* Ends the row with a reason of the table and what belongs to it, makes transcript and row durable, tells
- * who waits. What the store refuses is logged: the next start settles it. */
+/* Ends the row with a reason of the table and what belongs to it, makes transcript and row durable,
+ * tells who waits. What the store refuses is logged: the next start settles it. */
 void command_record_end(struct command *c, const char *reason, enum error_code code,
                         const char *detail);
 struct store_transcript_name command_transcript_name(struct service *s,

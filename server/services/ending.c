@@ -105,7 +105,8 @@ static void change_to_ended(struct store_execution *record, void *ctx)
     record->leftover = false;
 }
 
-/* --- destroying --------------------------------------------------------------------------------- */
+/* --- destroying ---------------------------------------------------------------------------------
+ */
 
 static void retry_destroy(void *arg)
 {
@@ -140,7 +141,8 @@ static void drop_queue(struct live_execution *x, struct live_queue *dropped)
     live_unlock(x->service->live);
 
     struct live_item *item;
-    TAILQ_FOREACH (item, dropped, entry) {
+    TAILQ_FOREACH(item, dropped, entry)
+    {
         item->ops->drop(item, reason, detail);
     }
 }
@@ -200,8 +202,8 @@ static void keep_workspace(struct live_execution *x)
 {
     live_lock(x->service->live);
     bool limit = x->ending == END_TIMEOUT || x->ending == END_OUTPUT_LIMIT;
-    bool wanted = limit && x->current != NULL && x->current->checkpoint_at_limit &&
-                  x->failed_attempts == 0;
+    bool wanted =
+        limit && x->current != NULL && x->current->checkpoint_at_limit && x->failed_attempts == 0;
     live_unlock(x->service->live);
     struct error err = ERROR_INIT;
     char id[ID_SIZE];
@@ -281,7 +283,8 @@ static void destroy(void *arg)
     live_unref(x);
 }
 
-/* --- expiry -------------------------------------------------------------------------------------- */
+/* --- expiry --------------------------------------------------------------------------------------
+ */
 
 static void expire(void *arg)
 {

@@ -11,7 +11,8 @@
 
 enum { JSON_TEXT_MAX = 4 * 1024 * 1024, EXPIRED_KNOWN_MS = 60000 };
 
-/* --- create ---------------------------------------------------------------------------------------- */
+/* --- create
+ * ---------------------------------------------------------------------------------------- */
 
 static int text_of(const json_t *value, const char *fallback, char **out, struct error *err)
 {
@@ -70,7 +71,8 @@ static int look(struct service_host *host, const struct host_provision_plan *pla
     if (host->host->ops->check_image(host->host, plan->image, NULL, err) != 0) {
         return -1;
     }
-    struct live_execution *living = live_find(host->service->live, plan->tenant, plan->execution_id);
+    struct live_execution *living =
+        live_find(host->service->live, plan->tenant, plan->execution_id);
     if (living != NULL) {
         live_unref(living);
         return error_set_field(err, ERROR_ALREADY_EXISTS, "/executionId",
@@ -125,7 +127,8 @@ int executions_create(struct service *s, const char *tenant, struct api_executio
     return provision_begin(host, &plan, &row, NULL, out, err);
 }
 
-/* --- find and show ---------------------------------------------------------------------------------- */
+/* --- find and show
+ * ---------------------------------------------------------------------------------- */
 
 static int not_living(struct service *s, const char *tenant, const char *execution_id,
                       struct error *err)
@@ -165,8 +168,10 @@ int executions_find_live(struct service *s, const char *tenant, const char *exec
 }
 
 static const char *const state_names[] = {
-    [STORE_PROVISIONING] = "provisioning", [STORE_PROVISIONED] = "provisioned",
-    [STORE_TERMINATING] = "terminating",   [STORE_TERMINATED] = "terminated",
+    [STORE_PROVISIONING] = "provisioning",
+    [STORE_PROVISIONED] = "provisioned",
+    [STORE_TERMINATING] = "terminating",
+    [STORE_TERMINATED] = "terminated",
     [STORE_FAILED] = "failed",
 };
 
@@ -218,8 +223,8 @@ static void stored_values_done(struct stored_values *v)
 static int stored_values_load(const struct store_execution *row, struct stored_values *v)
 {
     struct error err = ERROR_INIT;
-    struct host_limits limits = {row->nano_cpus,  row->memory_bytes, row->disk_bytes,
-                                 row->pids,       row->runtime_ms,   row->max_output_bytes};
+    struct host_limits limits = {row->nano_cpus, row->memory_bytes, row->disk_bytes,
+                                 row->pids,      row->runtime_ms,   row->max_output_bytes};
     v->resources = policy_resources_encode(&limits);
     v->network = json_pack("{s:s}", "mode", "none");
     return api_json_load_stored(row->workspace, &v->workspace, &err) |

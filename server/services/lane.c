@@ -2,7 +2,6 @@
 #include "server/services/ending.h"
 #include "server/services/live.h"
 
-
 /* An item whose execution began to end before its turn did goes back: the end drops what waits. */
 static bool withdraw(struct live_item *item)
 {

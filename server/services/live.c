@@ -174,7 +174,8 @@ struct live_execution *live_find(struct live *l, const char *tenant, const char 
     struct live_execution *newest = NULL;
     struct live_execution *x;
     live_lock(l);
-    TAILQ_FOREACH (x, &l->executions, entry) {
+    TAILQ_FOREACH(x, &l->executions, entry)
+    {
         if (strcmp(x->execution_id, execution_id) == 0 && strcmp(x->tenant, tenant) == 0 &&
             (newest == NULL || x->incarnation > newest->incarnation)) {
             newest = x;
@@ -202,12 +203,14 @@ void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x)
     live_lock(l);
     size_t count = 0;
     struct live_execution *x;
-    TAILQ_FOREACH (x, &l->executions, entry) {
+    TAILQ_FOREACH(x, &l->executions, entry)
+    {
         count++;
     }
     struct live_execution **all = calloc(count + 1, sizeof(struct live_execution *));
     size_t taken = 0;
-    TAILQ_FOREACH (x, &l->executions, entry) {
+    TAILQ_FOREACH(x, &l->executions, entry)
+    {
         if (all != NULL) {
             x->refs++;
             all[taken++] = x;
@@ -226,7 +229,8 @@ void live_count(struct live *l, struct live_totals *out)
     *out = (struct live_totals){0};
     live_lock(l);
     struct live_execution *x;
-    TAILQ_FOREACH (x, &l->executions, entry) {
+    TAILQ_FOREACH(x, &l->executions, entry)
+    {
         out->executions++;
         out->nano_cpus += x->limits.nano_cpus;
         out->memory_bytes += x->limits.memory_bytes;
@@ -236,7 +240,8 @@ void live_count(struct live *l, struct live_totals *out)
             out->commands_running++;
         }
         struct live_item *item;
-        TAILQ_FOREACH (item, &x->queue, entry) {
+        TAILQ_FOREACH(item, &x->queue, entry)
+        {
             out->commands_queued += item->is_command;
         }
     }

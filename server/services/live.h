@@ -1,10 +1,11 @@
-/* What lives: every execution that is being provisioned, usable, or being ended has one object here, and
- * each has one lane, in which provision, commands and checkpoints follow one another in arrival order.
+/* What lives: every execution that is being provisioned, usable, or being ended has one object
+ * here, and each has one lane, in which provision, commands and checkpoints follow one another in
+ * arrival order.
  *
- * One mutex guards the registry and all mutable members marked [lock]; it is held for memory operations
- * only. Objects are reference counted; the registry holds one reference until the execution has ended. The
- * row's mirror `record` is guarded by `record_lock`, which is held over the store's write: the order is
- * record_lock before lock, never the other way round. */
+ * One mutex guards the registry and all mutable members marked [lock]; it is held for memory
+ * operations only. Objects are reference counted; the registry holds one reference until the
+ * execution has ended. The row's mirror `record` is guarded by `record_lock`, which is held over
+ * the store's write: the order is record_lock before lock, never the other way round. */
 #ifndef EXECHOST_SERVER_SERVICES_LIVE_H
 #define EXECHOST_SERVER_SERVICES_LIVE_H
 
@@ -39,17 +40,19 @@ enum end_reason end_reason_from_name(const char *name);
 
 struct live_item;
 
-/* What stands in a lane. Embedded first in the command's or checkpoint's own struct. All are called on a
- * worker. */
+/* What stands in a lane. Embedded first in the command's or checkpoint's own struct. All are called
+ * on a worker. */
 struct live_item_ops {
-    /* Its turn has come. Ends, then or later, by live_item_done and its own release, or by live_item_park. */
+    /* Its turn has come. Ends, then or later, by live_item_done and its own release, or by
+     * live_item_park. */
     void (*start)(struct live_item *item);
     /* A parked item whose execution is destroyed now: records how it ended. */
     void (*settle)(struct live_item *item);
-    /* Instead of start: records that its execution has ended for `reason`, or (aborted) that a higher
-     * fencing token took over. */
+    /* Instead of start: records that its execution has ended for `reason`, or (aborted) that a
+     * higher fencing token took over. */
     void (*drop)(struct live_item *item, enum end_reason reason, const char *detail);
-    /* After settle or drop, and once the execution's own end is on record: tells who waits, and frees. */
+    /* After settle or drop, and once the execution's own end is on record: tells who waits, and
+     * frees. */
     void (*release)(struct live_item *item);
 };
 
@@ -57,10 +60,10 @@ struct live_item {
     const struct live_item_ops *ops;
     struct live_execution *execution; /* holds a reference while in the lane */
     int64_t fencing_token;            /* it came with; -1: none */
-    uint64_t serial;                  /* [lock] names it beyond its life; set when it enters a lane */
-    bool is_command;                  /* counts as one in GET /v1/host */
-    bool checkpoint_at_limit;         /* the workspace is kept when it hits a limit */
-    bool parked;                      /* [lock] waits for its execution to be destroyed */
+    uint64_t serial;          /* [lock] names it beyond its life; set when it enters a lane */
+    bool is_command;          /* counts as one in GET /v1/host */
+    bool checkpoint_at_limit; /* the workspace is kept when it hits a limit */
+    bool parked;              /* [lock] waits for its execution to be destroyed */
     TAILQ_ENTRY(live_item) entry;
 };
 
@@ -81,29 +84,29 @@ struct live_execution {
     int64_t row;
     struct host_limits limits;
 
-    enum live_phase phase;       /* [lock] */
-    char *handle;                /* [lock] set once, when it becomes ready */
-    int64_t expires_at;          /* [lock] wall ms, 0 while provisioning */
-    uint64_t expiry_timer;       /* [lock] */
-    struct host_usage usage;     /* [lock] newest known */
-    struct cancel *cancel;       /* fired when it ends; interrupts provision and checkpoint */
+    enum live_phase phase;   /* [lock] */
+    char *handle;            /* [lock] set once, when it becomes ready */
+    int64_t expires_at;      /* [lock] wall ms, 0 while provisioning */
+    uint64_t expiry_timer;   /* [lock] */
+    struct host_usage usage; /* [lock] newest known */
+    struct cancel *cancel;   /* fired when it ends; interrupts provision and checkpoint */
 
-    struct live_item *current;   /* [lock] whose turn it is */
-    uint64_t serials;            /* [lock] given to items so far */
-    int64_t deadline_at;         /* [lock] of the running command, monotonic ms; 0: none */
-    int64_t deadline_ms;         /* [lock] its timeoutMs */
-    uint64_t deadline_timer;     /* [lock] */
-    struct live_queue queue;     /* [lock] */
-    unsigned queued;             /* [lock] */
+    struct live_item *current; /* [lock] whose turn it is */
+    uint64_t serials;          /* [lock] given to items so far */
+    int64_t deadline_at;       /* [lock] of the running command, monotonic ms; 0: none */
+    int64_t deadline_ms;       /* [lock] its timeoutMs */
+    uint64_t deadline_timer;   /* [lock] */
+    struct live_queue queue;   /* [lock] */
+    unsigned queued;           /* [lock] */
 
-    enum end_reason ending;      /* [lock] END_NONE while nobody wants it to end */
-    enum error_code ending_code; /* [lock] */
-    char ending_detail[256];     /* [lock] */
-    int64_t ending_at;           /* [lock] wall ms */
-    bool destroying;             /* [lock] one worker at a time destroys */
-    bool destroyed;              /* [lock] proven: nothing is left on the host */
-    unsigned failed_attempts;    /* [lock] to destroy */
-    struct error failure;        /* [lock] of the last attempt to destroy */
+    enum end_reason ending;         /* [lock] END_NONE while nobody wants it to end */
+    enum error_code ending_code;    /* [lock] */
+    char ending_detail[256];        /* [lock] */
+    int64_t ending_at;              /* [lock] wall ms */
+    bool destroying;                /* [lock] one worker at a time destroys */
+    bool destroyed;                 /* [lock] proven: nothing is left on the host */
+    unsigned failed_attempts;       /* [lock] to destroy */
+    struct error failure;           /* [lock] of the last attempt to destroy */
     struct error provision_failure; /* [lock] why it never became ready */
     char limit_checkpoint[ID_SIZE]; /* [lock] made when a command hit a limit; "" when none */
     uint64_t oom_serial;            /* [lock] the item that was running when memory ran out */
@@ -120,8 +123,8 @@ void live_free(struct live *l);
 void live_lock(struct live *l);
 void live_unlock(struct live *l);
 
-/* Makes the object from a row just inserted or read at start (takes the row's content) and registers it.
- * Returns owned (a reference for the caller). */
+/* Makes the object from a row just inserted or read at start (takes the row's content) and
+ * registers it. Returns owned (a reference for the caller). */
 struct live_execution *live_add(struct service *s, struct service_host *host,
                                 struct store_execution *record);
 struct live_execution *live_ref(struct live_execution *x);
@@ -145,18 +148,19 @@ void live_count(struct live *l, struct live_totals *out);
 /* Puts an item in; takes a reference for it. ERROR_NOT_FOUND when the execution is ending,
  * ERROR_OVERLOADED when `queue_max` wait already. */
 int live_push(struct live_execution *x, struct live_item *item, struct error *err) WARN_UNUSED;
-/* The item's turn is over: the next one starts, or the end that waits for it goes on. The item is not
- * touched afterwards. */
+/* The item's turn is over: the next one starts, or the end that waits for it goes on. The item is
+ * not touched afterwards. */
 void live_item_done(struct live_item *item);
 /* Releases an item that was settled or dropped, with its reference. */
 void live_item_release(struct live_item *item);
-/* Decides how an item that has its outcome ends: true: the execution is ending, the item is parked, and
- * `settle` and `release` will be called; false: go on at once. */
+/* Decides how an item that has its outcome ends: true: the execution is ending, the item is parked,
+ * and `settle` and `release` will be called; false: go on at once. */
 bool live_item_park(struct live_item *item);
 /* Drops (as aborted) the queued items that came with a token lower than `token`. */
 void live_fence_out(struct live_execution *x, int64_t token);
 
-/* --- topics and the row ------------------------------------------------------------------------- */
+/* --- topics and the row -------------------------------------------------------------------------
+ */
 
 enum { LIVE_TOPIC_SIZE = 160 };
 void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id);

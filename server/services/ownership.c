@@ -66,8 +66,7 @@ static void change_owner(struct store_execution *record, void *ctx)
     record->fencing_token = owner->fencing_token;
 }
 
-int executions_set_owner(struct live_execution *x, const struct api_owner *owner,
-                         struct error *err)
+int executions_set_owner(struct live_execution *x, const struct api_owner *owner, struct error *err)
 {
     pthread_mutex_lock(&x->record_lock);
     bool owned = x->record.owner_id != NULL;
@@ -90,7 +89,8 @@ int executions_set_owner(struct live_execution *x, const struct api_owner *owner
     return 0;
 }
 
-/* --- PATCH ------------------------------------------------------------------------------------------- */
+/* --- PATCH
+ * ------------------------------------------------------------------------------------------- */
 
 static int check_lifetime(struct live_execution *x, int64_t expires_at, struct error *err)
 {
@@ -154,7 +154,8 @@ int executions_patch(struct live_execution *x, const struct api_execution_patch 
     return 0;
 }
 
-/* --- reclaim ------------------------------------------------------------------------------------------ */
+/* --- reclaim
+ * ------------------------------------------------------------------------------------------ */
 
 static bool foreign_match(const struct host_found *f, const char *tenant, const char *execution_id)
 {
@@ -166,8 +167,7 @@ static int reclaim_found(struct host *host, const struct host_found_list *list, 
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct host_found *f = &list->items[i];
-        if (foreign_match(f, tenant, execution_id) &&
-            host->ops->destroy(host, f, err) != 0) {
+        if (foreign_match(f, tenant, execution_id) && host->ops->destroy(host, f, err) != 0) {
             return error_in_phase(err, PHASE_CLEANUP);
         }
     }

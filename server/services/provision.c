@@ -111,8 +111,10 @@ static void release(struct live_item *item)
 }
 
 /* A provision is never parked: its end is what the destruction waits for. */
-static const struct live_item_ops provision_ops = {
-    .start = start, .settle = NULL, .drop = drop, .release = release};
+static const struct live_item_ops provision_ops = {.start = start,
+                                                   .settle = NULL,
+                                                   .drop = drop,
+                                                   .release = release};
 
 static int insert(struct service_host *host, struct host_provision_plan *plan,
                   struct store_execution *row, struct error *err)

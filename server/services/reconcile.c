@@ -11,7 +11,8 @@
 
 enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 15000 };
 
-/* --- the report --------------------------------------------------------------------------------- */
+/* --- the report ---------------------------------------------------------------------------------
+ */
 
 static void problem(struct service *s, const char *what, const struct error *err)
 {
@@ -46,7 +47,8 @@ static void log_report(struct service *s, const char *host)
     log_info("reconciled", "host", host, "report", text, NULL);
 }
 
-/* --- at start: what the rows say ------------------------------------------------------------------- */
+/* --- at start: what the rows say
+ * ------------------------------------------------------------------- */
 
 static bool has_checkpoint_row(void *ctx, const char *tenant, const char *id)
 {
@@ -126,7 +128,8 @@ int reconcile_load(struct service *s, struct error *err)
     return load_rows(s, err);
 }
 
-/* --- commands the last run left unfinished --------------------------------------------------------- */
+/* --- commands the last run left unfinished
+ * --------------------------------------------------------- */
 
 /* Nobody can tell what a command that ran has done to the workspace: its execution ends with it. */
 static void end_with_command(struct service *s, struct live_execution *x)
@@ -143,7 +146,8 @@ static void end_with_command(struct service *s, struct live_execution *x)
     }
 }
 
-/* A command that ran is lost with its execution; one that had not begun ends, its execution lives. */
+/* A command that ran is lost with its execution; one that had not begun ends, its execution lives.
+ */
 static void settle_commands(struct service *s, struct service_host *h)
 {
     struct error err = ERROR_INIT;
@@ -178,14 +182,15 @@ static void settle_commands(struct service *s, struct service_host *h)
     store_command_list_done(&list);
 }
 
-/* --- one host --------------------------------------------------------------------------------------- */
+/* --- one host
+ * --------------------------------------------------------------------------------------- */
 
 struct comparison {
     struct service_host *host;
     struct host_found_list found;
     bool *matched;
-    struct live_execution **known; /* referenced; those that were ready, or from the last run, before the
-                                      host was asked */
+    struct live_execution **known; /* referenced; those that were ready, or from the last run,
+                                      before the host was asked */
     size_t known_count;
 };
 

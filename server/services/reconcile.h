@@ -1,5 +1,5 @@
-/* Store and hosts agree again: at every start, and whenever a host comes back. See the functions for
- * threads; the work itself runs on the pool and blocks there. */
+/* Store and hosts agree again: at every start, and whenever a host comes back. See the functions
+ * for threads; the work itself runs on the pool and blocks there. */
 #ifndef EXECHOST_SERVER_SERVICES_RECONCILE_H
 #define EXECHOST_SERVER_SERVICES_RECONCILE_H
 
@@ -30,12 +30,13 @@ struct reconcile_report {
 struct service;
 struct service_host;
 
-/* At start, before anything else works: loads the living rows into the registry, settles the commands that
- * no host can still be running, sweeps checkpoint files. */
+/* At start, before anything else works: loads the living rows into the registry, settles the
+ * commands that no host can still be running, sweeps checkpoint files. */
 int reconcile_load(struct service *s, struct error *err) WARN_UNUSED;
 
-/* Compares with one host and acts; runs on the caller's thread. ERROR_HOST_UNAVAILABLE when it can't be
- * reached: then it is tried again with backoff. Several at once become one after the other. */
+/* Compares with one host and acts; runs on the caller's thread. ERROR_HOST_UNAVAILABLE when it
+ * can't be reached: then it is tried again with backoff. Several at once become one after the
+ * other. */
 int reconcile_host(struct service_host *h, struct error *err) WARN_UNUSED;
 
 /* Any thread: sees to it that a reconciliation of the host runs soon. */
