@@ -113,6 +113,7 @@ static int add_docker(struct service *s, struct error *err)
         .allow_unpinned = s->config->allow_unpinned_images,
         .shm_bytes_max = SHM_BYTES_MAX,
         .load_timeout_ms = s->config->provision_timeout_ms,
+        .grace_ms = s->config->grace_ms,
     };
     const struct host_observer observer = {.gone = on_gone, .oom = on_oom, .up = on_up, .ctx = h};
     h->service = s;

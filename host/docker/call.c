@@ -90,6 +90,7 @@ struct docker_process_context docker_context(const struct docker_host *h, const 
         .engine = h->engine,
         .loop = h->loop,
         .pool = h->pool,
+        .grace_ms = h->grace_ms,
         .container = container,
         .user = h->user,
     };

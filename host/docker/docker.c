@@ -258,6 +258,7 @@ int docker_host_new(const struct docker_host_config *config, const struct host_o
     h->gid = config->gid;
     h->shm_bytes_max = config->shm_bytes_max > 0 ? config->shm_bytes_max : CONTAINER_SHM_MAX;
     h->load_timeout_ms = config->load_timeout_ms;
+    h->grace_ms = config->grace_ms;
     snprintf(h->user, sizeof(h->user), "%u:%u", h->uid, h->gid);
     snprintf(h->idle_user, sizeof(h->idle_user), "%u:%u", h->uid + 1, h->gid);
     if (start(h, config, observer, err) < 0) {

@@ -14,6 +14,7 @@ struct docker_host_config {
     bool allow_unpinned;
     int64_t shm_bytes_max;
     int64_t load_timeout_ms;
+    int64_t grace_ms; /* how long the end of a killed command is awaited; 0: 3 s */
 };
 
 /* Strings are copied. Starts the loop thread; does not need the engine to be up. `observer` is

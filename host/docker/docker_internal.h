@@ -21,6 +21,7 @@ struct docker_host {
     char idle_user[CONTAINER_USER_SIZE]; /* of what ends the execution, "65533:65532" */
     int64_t shm_bytes_max;
     int64_t load_timeout_ms;
+    int64_t grace_ms;
     struct engine *engine;
     struct engine_loop *loop;
     struct pool *pool; /* asks the engine about streams that ended without a result */

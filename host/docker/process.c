@@ -15,6 +15,7 @@ enum { READ_PIECE = 64 * 1024, READ_PIECES = 8 };
 struct process {
     struct engine *engine;
     struct pool *pool;
+    int64_t grace_ms;
     struct host_exec_events events;
     struct docker_exec exec;
     struct frames frames;
@@ -151,7 +152,9 @@ static void ask_engine(void *arg)
 {
     struct process *p = arg;
     struct docker_exec_end end;
-    docker_exec_ask(p->engine, p->container, p->exec.id, &end);
+    const struct docker_process_context context = {
+        .engine = p->engine, .grace_ms = p->grace_ms, .container = p->container};
+    docker_exec_ask(&context, p->exec.id, &end);
     process_result_from_end(&p->result, &end, frames_text(&p->frames));
     finish(p);
 }
@@ -224,6 +227,7 @@ static int process_new(const struct docker_process_context *context,
     p->exec.fd = -1;
     p->engine = context->engine;
     p->pool = context->pool;
+    p->grace_ms = context->grace_ms;
     p->events = *events;
     struct frames_events handlers = {.output = on_output, .control = on_control, .ctx = p};
     frames_init(&p->frames, &handlers);

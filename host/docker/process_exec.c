@@ -1,12 +1,14 @@
 #include "host/docker/process_exec.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 #include <time.h>
 
 #define WORKSPACE "/workspace"
 
 enum { STATUS_CREATED = 201, STATUS_OK = 200, EXIT_CODE_MAX = 255 };
-enum { ASK_EVERY_MS = 20, ASK_TIMES = 100, SETTLE_MS = 250 };
+enum { ASK_EVERY_MS = 20, GRACE_MS = 3000, SETTLE_MS = 250 };
 
 static void cleanup_json(json_t **json)
 {
@@ -145,9 +147,10 @@ static json_t *get_object(struct engine *engine, const char *collection, const c
 }
 
 /* True when the exec has ended and its exit code is known. */
-static bool wait_exit_code(struct engine *engine, const char *exec_id, int *exit_code)
+static bool wait_exit_code(struct engine *engine, const char *exec_id, int64_t until,
+                           int *exit_code)
 {
-    for (int i = 0; i < ASK_TIMES; i++) {
+    while (clock_mono_ms() < until) {
         _cleanup_(cleanup_json) json_t *exec = get_object(engine, "/exec/", exec_id);
         if (exec == NULL) {
             return false;
@@ -171,15 +174,16 @@ static bool is_container_running(struct engine *engine, const char *container)
            !json_is_true(json_object_get(state, "Dead"));
 }
 
-void docker_exec_ask(struct engine *engine, const char *container, const char *exec_id,
+void docker_exec_ask(const struct docker_process_context *context, const char *exec_id,
                      struct docker_exec_end *out)
 {
     struct docker_exec_end end = {0};
-    bool has_code = wait_exit_code(engine, exec_id, &end.exit_code);
+    int64_t until = clock_mono_ms() + (context->grace_ms > 0 ? context->grace_ms : GRACE_MS);
+    bool has_code = wait_exit_code(context->engine, exec_id, until, &end.exit_code);
     /* A container that is being killed takes its programs along before it is seen as ended itself.
      */
     sleep_ms(SETTLE_MS);
-    end.container_lives = is_container_running(engine, container);
+    end.container_lives = is_container_running(context->engine, context->container);
     end.known = has_code && end.container_lives;
     *out = end;
 }

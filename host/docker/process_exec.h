@@ -34,7 +34,7 @@ struct docker_exec_end {
     int exit_code; /* 0..255 */
     bool container_lives;
 };
-void docker_exec_ask(struct engine *engine, const char *container, const char *exec_id,
+void docker_exec_ask(const struct docker_process_context *context, const char *exec_id,
                      struct docker_exec_end *out);
 
 #endif

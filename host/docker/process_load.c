@@ -93,7 +93,7 @@ static int report_failed(const struct loader *l, struct error *err)
 static int report_over(const struct loader *l, struct error *err)
 {
     struct docker_exec_end end;
-    docker_exec_ask(l->context->engine, l->context->container, l->exec.id, &end);
+    docker_exec_ask(l->context, l->exec.id, &end);
     if (end.known && end.exit_code == KILLED) {
         /* Nothing else of the user runs during a load: only the kernel kills, and only for memory.
          */
