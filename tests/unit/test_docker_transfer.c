@@ -36,7 +36,6 @@ static int save(struct fixture *f, const struct host_provision_plan *plan, const
         .compression = WORKSPACE_COMPRESSION_ZSTD,
         .level = 3,
         .apparent_bytes_max = 64 << 20,
-        .deadline_mono_ms = clock_mono_ms() + 60000,
     };
     struct host_checkpoint_plan checkpoint = {
         .id = host_provision_plan_identity(plan),

@@ -197,23 +197,23 @@ static void test_query_faults(void **state)
     struct fixture *f = *state;
 
     expect_problem(f, "GET /echo?x=1 HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "x");
+                   "?x");
     expect_problem(f, "GET /echo?q=1&q=1 HTTP/1.1\r\n" HOST "\r\n", 400,
-                   "EXECUTION_INVALID_REQUEST", "q");
+                   "EXECUTION_INVALID_REQUEST", "?q");
     expect_problem(f, "GET /echo?q=%zz HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "q");
+                   "?q");
     expect_problem(f, "GET /echo?q=%00 HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "q");
+                   "?q");
     expect_problem(f, "GET /echo?%zz=1 HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
                    "");
     expect_problem(f, "GET /number?n=11 HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "n");
+                   "?n");
     expect_problem(f, "GET /number?n=+3 HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "n");
+                   "?n");
     expect_problem(f, "GET /number?n= HTTP/1.1\r\n" HOST "\r\n", 400, "EXECUTION_INVALID_REQUEST",
-                   "n");
+                   "?n");
     expect_problem(f, "GET /number?flag=yes HTTP/1.1\r\n" HOST "\r\n", 400,
-                   "EXECUTION_INVALID_REQUEST", "flag");
+                   "EXECUTION_INVALID_REQUEST", "?flag");
     expect_body(f, "GET /number HTTP/1.1\r\n" HOST "\r\n", 200,
                 "{\"n\":7,\"flag\":false,\"token\":-1}");
     expect_body(f, "GET /number?n=10&flag=true HTTP/1.1\r\n" HOST "Fencing-Token: 12\r\n\r\n", 200,
