@@ -191,8 +191,10 @@ int http_query_int(const struct http_exchange *x, const char *name, int64_t min,
         return 0;
     }
     if (parse_int(text, &value) != 0 || value < min || value > max) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, name,
-                               "must be an integer from %" PRId64 " to %" PRId64, min, max);
+        char rule[96];
+
+        snprintf(rule, sizeof(rule), "must be an integer from %" PRId64 " to %" PRId64, min, max);
+        return uri_query_fault(err, name, rule);
     }
     *out = value;
     return 0;
@@ -206,7 +208,7 @@ int http_query_bool(const struct http_exchange *x, const char *name, bool *out, 
         return 0;
     }
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, name, "must be true or false");
+        return uri_query_fault(err, name, "must be true or false");
     }
     *out = text[0] == 't';
     return 0;

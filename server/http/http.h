@@ -50,7 +50,8 @@ struct http_config {
     unsigned connections_max;
     unsigned head_timeout_s;
     const char *const *cors_origins; /* NULL-ended, or NULL */
-    bool loopback_rules;   /* no tokens: listens on loopback or unix only; over TCP Host must be a
+    bool
+        loopback_rules;    /* no tokens: listens on loopback or unix only; over TCP Host must be a
                             * loopback   name and a mutation's Origin a loopback one or in cors_origins
                             */
     struct topics *topics; /* that http_wait names */
@@ -76,8 +77,8 @@ const char *http_query(const struct http_exchange *x, const char *name); /* NULL
 const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_body(const struct http_exchange *x, size_t *len);
 
-/* Query helpers: absent leaves *out as it is; a bad value is ERROR_INVALID_REQUEST with field =
- * name. */
+/* Query helpers: absent leaves *out as it is; a bad value is ERROR_INVALID_REQUEST with field
+ * "?name". */
 int http_query_int(const struct http_exchange *x, const char *name, int64_t min, int64_t max,
                    int64_t *out, struct error *err) WARN_UNUSED;
 int http_query_bool(const struct http_exchange *x, const char *name, bool *out,

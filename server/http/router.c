@@ -93,7 +93,7 @@ int router_check_query(const struct http_route *route, const struct uri *uri, st
 {
     for (unsigned i = 0; i < uri->query_count; i++) {
         if (!name_is_listed(route->query, uri->query[i].name)) {
-            return error_set_field(err, ERROR_INVALID_REQUEST, uri->query[i].name,
+            return uri_query_fault(err, uri->query[i].name,
                                    "is not a query parameter of this call");
         }
     }

@@ -16,7 +16,7 @@ struct router_match {
 /* HEAD means the GET route. Of two routes that fit the first is taken. */
 void router_find(const struct http_route *routes, size_t count, const struct uri *uri,
                  const char *method, struct router_match *out);
-/* ERROR_INVALID_REQUEST with the name in `field` for a malformed query or a name the route does not
+/* ERROR_INVALID_REQUEST with "?name" in `field` for a malformed query or a name the route does not
  * take. */
 int router_check_query(const struct http_route *route, const struct uri *uri,
                        struct error *err) WARN_UNUSED;

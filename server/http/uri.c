@@ -84,11 +84,10 @@ static int parse_pair(struct uri *u, char *name, struct error *err)
         return error_set(err, ERROR_INVALID_REQUEST, "the query has a name that can't be decoded");
     }
     if (!decode(value, true)) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, name,
-                               "its value in the query can't be decoded");
+        return uri_query_fault(err, name, "its value in the query can't be decoded");
     }
     if (uri_query(u, name) != NULL) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, name, "is given twice in the query");
+        return uri_query_fault(err, name, "is given twice in the query");
     }
     if (u->query_count == URI_QUERY_MAX) {
         return error_set(err, ERROR_INVALID_REQUEST, "the query has too many names");
@@ -142,4 +141,12 @@ const char *uri_query(const struct uri *u, const char *name)
         }
     }
     return NULL;
+}
+
+int uri_query_fault(struct error *err, const char *name, const char *rule)
+{
+    char field[ERROR_FIELD_MAX + 4]; /* room for a split code point, which the error then drops */
+
+    snprintf(field, sizeof(field), "?%s", name);
+    return error_set_field(err, ERROR_INVALID_REQUEST, field, "%s", rule);
 }

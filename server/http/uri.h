@@ -29,5 +29,7 @@ int uri_parse(struct uri *u, const char *raw) WARN_UNUSED;
 void uri_done(struct uri *u);
 /* NULL when absent; borrowed. */
 const char *uri_query(const struct uri *u, const char *name);
+/* ERROR_INVALID_REQUEST with "?name" as its field, as every fault of the query has; returns -1. */
+int uri_query_fault(struct error *err, const char *name, const char *rule);
 
 #endif

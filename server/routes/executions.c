@@ -104,7 +104,7 @@ static int state_filter(const char *text, int *out, struct error *err)
             return 0;
         }
     }
-    return error_set_field(err, ERROR_INVALID_REQUEST, "state", "there is no state \"%.64s\"",
+    return error_set_field(err, ERROR_INVALID_REQUEST, "?state", "there is no state \"%.64s\"",
                            text);
 }
 
@@ -117,7 +117,7 @@ static int label_filter(const char *text, char key[ID_SIZE], const char **value,
     const char *colon = strchr(text, ':');
     size_t len = colon == NULL ? 0 : (size_t)(colon - text);
     if (len == 0 || len >= ID_SIZE) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, "label", "it must be key:value");
+        return error_set_field(err, ERROR_INVALID_REQUEST, "?label", "it must be key:value");
     }
     memcpy(key, text, len);
     key[len] = '\0';

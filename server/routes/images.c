@@ -100,23 +100,33 @@ static int remove_from(struct service_host *h, const char *reference, bool *remo
     return -1;
 }
 
+/* The one host that ?host names; without it `*out` stays NULL, for all. */
+static int host_of_query(const struct http_exchange *x, struct service_host **out,
+                         struct error *err)
+{
+    const char *name = http_query(x, "host");
+    if (name != NULL && service_host_find(http_service(x), name, out, err) != 0) {
+        return error_set_field(err, err->code, "?host", "%s", err->detail);
+    }
+    return 0;
+}
+
 void route_image_remove(struct http_exchange *x)
 {
     struct service *s = http_service(x);
     struct error err = ERROR_INIT;
     const char *reference = http_query(x, "reference");
-    const char *name = http_query(x, "host");
     struct service_host *only = NULL;
     bool removed = false;
     int result = 0;
     if (reference == NULL) {
-        result = error_set_field(&err, ERROR_INVALID_REQUEST, "reference", "it is missing");
+        result = error_set_field(&err, ERROR_INVALID_REQUEST, "?reference", "it is missing");
     }
     if (result == 0) {
-        result = policy_image_reference(reference, false, "reference", &err);
+        result = policy_image_reference(reference, false, "?reference", &err);
     }
-    if (result == 0 && name != NULL) {
-        result = service_host_find(s, name, &only, &err);
+    if (result == 0) {
+        result = host_of_query(x, &only, &err);
     }
     for (unsigned i = 0; result == 0 && i < s->host_count; i++) {
         if (only == NULL || only == &s->hosts[i]) {
