@@ -20,7 +20,7 @@
     X(connections_max, "maxConnections", 16384, 16, 1048576, "open HTTP connections")              \
     X(body_max, "maxBodyBytes", 4194304, 65536, 67108864, "largest JSON request body")             \
     X(head_timeout_s, "idleTimeoutSeconds", 30, 1, 3600, "an idle or half-sent request is cut")    \
-    X(grace_ms, "graceMs", 3000, 100, 60000, "the end of a killed command is awaited that long")           \
+    X(grace_ms, "graceMs", 3000, 100, 60000, "the end of a killed command is awaited that long")   \
     X(drain_ms, "drainMs", 10000, 0, 600000, "running commands get that long at SIGTERM")          \
     X(provision_timeout_ms, "provisionTimeoutMs", 120000, 1000, 3600000,                           \
       "creating and importing an execution")                                                       \

@@ -11,7 +11,7 @@ struct docker_process_context {
     struct engine *engine;
     struct engine_loop *loop;
     struct pool *pool; /* where the engine is asked about a stream that ended without a result */
-    int64_t grace_ms; /* how long the engine may take to learn how a command ended; 0: 3 s */
+    int64_t grace_ms;  /* how long the engine may take to learn how a command ended; 0: 3 s */
     const char *container; /* id or name */
     const char *user;      /* "65532:65532" */
 };

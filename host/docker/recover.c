@@ -66,7 +66,7 @@ static int add_container(const struct docker_host *h, const json_t *item,
                          struct host_found_list *list, struct error *err)
 {
     struct host_found found = {0};
-    struct container_handle handle;
+    struct container_handle handle = {0};
     const char *id = json_string_value(json_object_get(item, "Id"));
     const char *state = json_string_value(json_object_get(item, "State"));
 

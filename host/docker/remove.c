@@ -124,7 +124,7 @@ static int remove_containers(struct docker_host *h, const json_t *filter, struct
     json_array_foreach(answer.json, i, item)
     {
         const char *id = json_string_value(json_object_get(item, "Id"));
-        struct container_handle handle;
+        struct container_handle handle = {0};
 
         if (id == NULL || !container_id_valid(id) ||
             container_handle_from_mounts(json_object_get(item, "Mounts"), &handle) < 0) {

@@ -148,7 +148,7 @@ void route_command_list(struct http_exchange *x)
     struct error err = ERROR_INIT;
     struct store_page page;
     struct store_command_list list = {0};
-    int64_t row;
+    int64_t row = 0;
     if (route_page(x, "commands", &page, &err) != 0 || route_execution_row(x, &row, &err) != 0 ||
         store_command_list(s->store, row, &page, &list, &err) != 0) {
         route_fail(x, &err);

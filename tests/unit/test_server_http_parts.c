@@ -106,7 +106,7 @@ static void nothing(struct http_exchange *x)
 static const struct http_route routes[] = {
     {"GET", "/", ROUTE_INLINE, nothing, 0, ""},
     {"POST", "/v1/things", ROUTE_INLINE, nothing, 10, "?wait"},
-    {"GET", "/v1/things", ROUTE_INLINE, nothing, 0, "?limit cursor"},
+    {"GET", "/v1/things", ROUTE_INLINE, nothing, 0, "limit cursor"},
     {"GET", "/v1/things/{id}/parts/{part}", ROUTE_INLINE, nothing, 0, ""},
 };
 
