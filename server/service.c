@@ -107,6 +107,7 @@ static int add_docker(struct service *s, struct error *err)
     const struct docker_host_config config = {
         .socket_path = s->config->docker_socket,
         .instance_id = store_instance_id(s->store),
+        .scratch = s->scratch,
         .uid = (uint32_t)s->config->uid,
         .gid = (uint32_t)s->config->gid,
         .pull_missing = s->config->docker_pull,
@@ -127,11 +128,21 @@ static int add_docker(struct service *s, struct error *err)
     return 0;
 }
 
+/* What an earlier run left there is of no use to anybody. Only after the store's lock is held. */
+static int make_scratch(struct service *s, struct error *err)
+{
+    int len = snprintf(s->scratch, sizeof(s->scratch), "%s/scratch", s->config->data_dir);
+    if (len >= (int)sizeof(s->scratch)) {
+        return error_set(err, ERROR_INVALID_REQUEST, "the data directory's path is too long");
+    }
+    return dir_remove(s->scratch, err) != 0 ? -1 : dir_make(s->scratch, 0700, err);
+}
+
 static int open_parts(struct service *s, struct error *err)
 {
     const struct config *c = s->config;
     if (dir_make(c->data_dir, 0700, err) != 0 || dir_make(c->checkpoint_dir, 0700, err) != 0 ||
-        store_open(c->data_dir, &s->store, err) != 0 ||
+        store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
         pool_new((unsigned)c->worker_threads, (unsigned)c->worker_queue, &s->pool, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
         live_new(&s->live, err) != 0 || checkpoints_new(s, &s->checkpoints, err) != 0) {

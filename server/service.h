@@ -35,6 +35,7 @@ struct service_host {
 struct service {
     const struct config *config;
     struct store *store;
+    char scratch[4096]; /* <data>/scratch: emptied at each start */
     struct pool *pool;
     struct timers *timers;
     struct topics *topics;

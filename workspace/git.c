@@ -365,8 +365,10 @@ int workspace_git_feed(const struct workspace_git *git, struct workspace_sink *s
         find_commit(git, &g, &commit, err) != 0) {
         return -1;
     }
-    char dir[] = "/tmp/exechost-git-XXXXXX";
-    if (mkdtemp(dir) == NULL) {
+    char dir[PATH_MAX];
+    int len = snprintf(dir, sizeof(dir), "%s/exechost-git-XXXXXX",
+                       git->scratch != NULL ? git->scratch : "/tmp");
+    if (len >= (int)sizeof(dir) || mkdtemp(dir) == NULL) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "making a directory for git");
     }
     int r = fill_private_dir(dir, &g, commit.len == 64, err);

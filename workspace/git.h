@@ -13,6 +13,7 @@ struct workspace_git {
     const char *path; /* as asked, absolute */
     const char *root; /* configured, absolute */
     const char *revision;
+    const char *scratch; /* an existing directory for the private GIT_DIR; NULL: /tmp */
     int64_t deadline_mono_ms;
     struct cancel *cancel;     /* borrowed, may be NULL */
     int64_t content_bytes_max; /* more is ERROR_RESOURCE_LIMIT */

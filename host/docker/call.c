@@ -36,7 +36,7 @@ int docker_refused(struct error *err, const struct docker_call *call,
                      engine_answer_message(answer, scratch, sizeof(scratch)));
 }
 
-int docker_list_by_labels(struct docker_host *h, const struct docker_call *call, const char *path,
+static int list_by_labels(struct docker_host *h, const struct docker_call *call, const char *path,
                           const json_t *labels, struct engine_answer *out, struct error *err)
 {
     _cleanup_json_ json_t *filters = json_pack("{s:O}", "label", labels);
@@ -56,6 +56,22 @@ int docker_list_by_labels(struct docker_host *h, const struct docker_call *call,
         return -1;
     }
     return 0;
+}
+
+int docker_list_containers(struct docker_host *h, const json_t *labels, struct engine_answer *out,
+                           struct error *err)
+{
+    static const struct docker_call call = {.verb = "list", .method = "GET"};
+
+    return list_by_labels(h, &call, "/containers/json?all=1&filters=", labels, out, err);
+}
+
+int docker_list_volumes(struct docker_host *h, const json_t *labels, struct engine_answer *out,
+                        struct error *err)
+{
+    static const struct docker_call call = {.verb = "volumes", .method = "GET"};
+
+    return list_by_labels(h, &call, "/volumes?filters=", labels, out, err);
 }
 
 static int add_label(json_t *list, const char *key, const char *value)

@@ -196,6 +196,7 @@ static void op_free(struct host *host)
     images_free(h->images);
     engine_free(h->engine);
     free(h->instance);
+    free(h->scratch);
     free(h);
 }
 
@@ -249,7 +250,11 @@ int docker_host_new(const struct docker_host_config *config, const struct host_o
         return error_set(err, ERROR_INVALID_REQUEST, "user and group of commands must be ≥ 1");
     }
     h = calloc(1, sizeof(*h));
-    if (h == NULL || (h->instance = strdup(config->instance_id)) == NULL) {
+    if (h == NULL || (h->instance = strdup(config->instance_id)) == NULL ||
+        (h->scratch = strdup(config->scratch != NULL ? config->scratch : "/tmp")) == NULL) {
+        if (h != NULL) {
+            free(h->instance);
+        }
         free(h);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }

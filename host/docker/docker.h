@@ -8,9 +8,11 @@
 struct docker_host_config {
     const char *socket_path; /* /var/run/docker.sock */
     const char *instance_id; /* of the data directory; part of every name and label */
-    uint32_t uid;            /* of commands; ≥ 1; the idle process runs as uid + 1 */
-    uint32_t gid;            /* ≥ 1 */
-    bool pull_missing;       /* `pull`: missing or never */
+    const char
+        *scratch;      /* an existing directory for what an import needs for a moment; NULL: /tmp */
+    uint32_t uid;      /* of commands; ≥ 1; the idle process runs as uid + 1 */
+    uint32_t gid;      /* ≥ 1 */
+    bool pull_missing; /* `pull`: missing or never */
     bool allow_unpinned;
     int64_t shm_bytes_max;
     int64_t load_timeout_ms;

@@ -15,6 +15,7 @@
 struct docker_host {
     struct host base;
     char *instance;
+    char *scratch;
     uint32_t uid;
     uint32_t gid;
     char user[CONTAINER_USER_SIZE];      /* of commands, "65532:65532" */
@@ -86,11 +87,12 @@ int docker_call(struct docker_host *h, const struct docker_call *call, struct en
 /* The error for an answer that was not expected; returns -1. */
 int docker_refused(struct error *err, const struct docker_call *call,
                    const struct engine_answer *answer);
-/* Lists containers or volumes (`path` "/containers/json?all=1&filters=") by labels "key=value" or
- * "key". */
-int docker_list_by_labels(struct docker_host *h, const struct docker_call *call, const char *path,
-                          const json_t *labels, struct engine_answer *out,
-                          struct error *err) WARN_UNUSED;
+/* All containers, running or not, and the volumes that have the labels, "key=value" or "key" each.
+ */
+int docker_list_containers(struct docker_host *h, const json_t *labels, struct engine_answer *out,
+                           struct error *err) WARN_UNUSED;
+int docker_list_volumes(struct docker_host *h, const json_t *labels, struct engine_answer *out,
+                        struct error *err) WARN_UNUSED;
 /* The labels of one identity as a filter. Returns owned. */
 json_t *docker_identity_filter(const char *instance, const struct host_identity *id);
 

@@ -394,6 +394,13 @@ void engine_answer_done(struct engine_answer *a)
     *a = (struct engine_answer){0};
 }
 
+const char *engine_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
 const char *engine_answer_message(const struct engine_answer *a, char *scratch, size_t size)
 {
     const char *message = json_string_value(json_object_get(a->json, "message"));

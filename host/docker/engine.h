@@ -57,6 +57,9 @@ void engine_answer_done(struct engine_answer *a);
 /* The engine's own words: json.message, or "HTTP <status>". Borrowed from `a`. */
 const char *engine_answer_message(const struct engine_answer *a, char *scratch, size_t size);
 
+/* The member's text, "" when it is absent or none; borrowed from `object`. */
+const char *engine_text(const json_t *object, const char *key);
+
 /* Percent-encodes into `out`. */
 int engine_escape(struct buf *out, const char *text) WARN_UNUSED;
 

@@ -32,13 +32,6 @@ static int get(struct engine *e, const char *verb, const char *path, struct engi
     return 0;
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text != NULL ? text : "";
-}
-
 /* "1.41" → 41; -1 when it is none or of another generation. */
 static int minor_of(const char *version)
 {
@@ -62,7 +55,7 @@ static bool is_docker(const json_t *version)
 
     json_array_foreach(json_object_get(version, "Components"), i, component)
     {
-        if (strcmp(text_of(component, "Name"), "Engine") == 0) {
+        if (strcmp(engine_text(component, "Name"), "Engine") == 0) {
             return true;
         }
     }
@@ -71,8 +64,8 @@ static bool is_docker(const json_t *version)
 
 static int decode_version(const json_t *json, struct engine_version *v, struct error *err)
 {
-    int newest = minor_of(text_of(json, "ApiVersion"));
-    int oldest = minor_of(text_of(json, "MinAPIVersion"));
+    int newest = minor_of(engine_text(json, "ApiVersion"));
+    int oldest = minor_of(engine_text(json, "MinAPIVersion"));
     int minor = oldest > API_MINOR ? oldest : API_MINOR;
 
     if (!is_docker(json)) {
@@ -81,13 +74,13 @@ static int decode_version(const json_t *json, struct engine_version *v, struct e
     if (newest < minor) {
         return error_set(err, ERROR_HOST_UNAVAILABLE,
                          "the engine's interface %s is older than %d.%d",
-                         text_of(json, "ApiVersion"), API_MAJOR, API_MINOR);
+                         engine_text(json, "ApiVersion"), API_MAJOR, API_MINOR);
     }
-    if (strcmp(text_of(json, "Os"), "linux") != 0) {
+    if (strcmp(engine_text(json, "Os"), "linux") != 0) {
         return error_set(err, ERROR_HOST_UNAVAILABLE, "the engine does not run Linux");
     }
-    snprintf(v->engine, sizeof(v->engine), "%s", text_of(json, "Version"));
-    snprintf(v->arch, sizeof(v->arch), "%s", text_of(json, "Arch"));
+    snprintf(v->engine, sizeof(v->engine), "%s", engine_text(json, "Version"));
+    snprintf(v->arch, sizeof(v->arch), "%s", engine_text(json, "Arch"));
     snprintf(v->api, sizeof(v->api), "%d.%d", API_MAJOR, minor);
     return 0;
 }

@@ -9,13 +9,6 @@ static const json_t *config_of(const json_t *inspection)
     return json_object_get(inspection, "Config");
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text != NULL ? text : "";
-}
-
 const char *image_variable(const json_t *inspection, const char *name)
 {
     size_t len = strlen(name);
@@ -62,8 +55,8 @@ static int refuse(struct error *err, const char *reason, const char *what)
 int image_check(const json_t *inspection, const char *arch, struct error *err)
 {
     json_t *volumes = json_object_get(config_of(inspection), "Volumes");
-    const char *os = text_of(inspection, "Os");
-    const char *made_for = text_of(inspection, "Architecture");
+    const char *os = engine_text(inspection, "Os");
+    const char *made_for = engine_text(inspection, "Architecture");
 
     if (os[0] != '\0' && strcmp(os, "linux") != 0) {
         return refuse(err, "is not made for linux", os);

@@ -122,13 +122,11 @@ static int add_volume(const struct docker_host *h, const json_t *item, struct ho
 static int list_containers(struct docker_host *h, const json_t *filter,
                            struct host_found_list *list, struct error *err)
 {
-    static const struct docker_call call = {.verb = "list", .method = "GET"};
     _cleanup_answer_ struct engine_answer answer = {0};
     size_t i;
     const json_t *item;
 
-    if (docker_list_by_labels(h, &call, "/containers/json?all=1&filters=", filter, &answer, err) <
-        0) {
+    if (docker_list_containers(h, filter, &answer, err) < 0) {
         return -1;
     }
     json_array_foreach(answer.json, i, item)
@@ -159,7 +157,6 @@ static int add_volumes(const struct docker_host *h, const json_t *volumes,
  * and what a container that went in between has left is. */
 int docker_list(struct docker_host *h, struct host_found_list *out, struct error *err)
 {
-    static const struct docker_call call = {.verb = "volumes", .method = "GET"};
     _cleanup_json_ json_t *filter = json_pack("[s]", CONTAINER_LABEL_INSTANCE);
     _cleanup_answer_ struct engine_answer volumes = {0};
     struct host_found_list list = {0};
@@ -167,7 +164,7 @@ int docker_list(struct docker_host *h, struct host_found_list *out, struct error
     if (filter == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    if (docker_list_by_labels(h, &call, "/volumes?filters=", filter, &volumes, err) < 0) {
+    if (docker_list_volumes(h, filter, &volumes, err) < 0) {
         return -1;
     }
     if (list_containers(h, filter, &list, err) < 0 ||

@@ -112,13 +112,11 @@ int docker_remove(struct docker_host *h, const struct container_handle *handle, 
 
 static int remove_containers(struct docker_host *h, const json_t *filter, struct error *err)
 {
-    static const struct docker_call call = {.verb = "list", .method = "GET"};
     _cleanup_answer_ struct engine_answer answer = {0};
     size_t i;
     const json_t *item;
 
-    if (docker_list_by_labels(h, &call, "/containers/json?all=1&filters=", filter, &answer, err) <
-        0) {
+    if (docker_list_containers(h, filter, &answer, err) < 0) {
         return -1;
     }
     json_array_foreach(answer.json, i, item)
@@ -140,12 +138,11 @@ static int remove_containers(struct docker_host *h, const json_t *filter, struct
 
 static int remove_volumes(struct docker_host *h, const json_t *filter, struct error *err)
 {
-    static const struct docker_call call = {.verb = "volumes", .method = "GET"};
     _cleanup_answer_ struct engine_answer answer = {0};
     size_t i;
     const json_t *item;
 
-    if (docker_list_by_labels(h, &call, "/volumes?filters=", filter, &answer, err) < 0) {
+    if (docker_list_volumes(h, filter, &answer, err) < 0) {
         return -1;
     }
     json_array_foreach(json_object_get(answer.json, "Volumes"), i, item)

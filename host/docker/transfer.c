@@ -173,6 +173,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
 struct feed {
     const struct host_provision_plan *plan;
     struct workspace_reader *archive;
+    const char *scratch;
     int64_t deadline_mono_ms;
 };
 
@@ -184,6 +185,7 @@ static int feed_workspace(void *ctx, struct workspace_sink *sink, struct error *
         .path = plan->repository_path,
         .root = plan->repository_root,
         .revision = plan->revision,
+        .scratch = feed->scratch,
         .deadline_mono_ms = feed->deadline_mono_ms,
         .cancel = plan->cancel,
         .content_bytes_max = plan->limits.disk_bytes,
@@ -200,7 +202,10 @@ int docker_load_workspace(struct docker_host *h, const char *container,
                           int64_t deadline_mono_ms, struct error *err)
 {
     struct docker_process_context context = docker_context(h, container);
-    struct feed feed = {.plan = plan, .archive = archive, .deadline_mono_ms = deadline_mono_ms};
+    struct feed feed = {.plan = plan,
+                        .archive = archive,
+                        .scratch = h->scratch,
+                        .deadline_mono_ms = deadline_mono_ms};
     struct docker_load load = {
         .deadline_mono_ms = deadline_mono_ms,
         .cancel = plan->cancel,

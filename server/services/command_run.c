@@ -11,21 +11,15 @@
 /* --- the end, on record
  * -------------------------------------------------------------------------------- */
 
-static void set_text(char **slot, const char *text)
-{
-    free(*slot);
-    *slot = text == NULL || text[0] == '\0' ? NULL : strdup(text);
-}
-
 static void row_end(struct store_command *row, const char *reason, enum error_code code,
                     const char *detail)
 {
     bool exited = strcmp(reason, "exited") == 0 || strcmp(reason, "signaled") == 0;
     row->state = exited ? STORE_COMMAND_EXITED : STORE_COMMAND_FAILED;
     row->completed_at = clock_wall_ms();
-    set_text(&row->termination_reason, reason);
-    set_text(&row->termination_code, error_code_name(code));
-    set_text(&row->termination_detail, detail);
+    store_text_set(&row->termination_reason, reason);
+    store_text_set(&row->termination_code, error_code_name(code));
+    store_text_set(&row->termination_detail, detail);
 }
 
 /* The exit record is the transcript's last; both are durable before the row says that it is over.
@@ -84,7 +78,7 @@ static void take_result(struct command *c)
     const struct host_exec_result *r = &c->result;
     char name[16];
     c->row.exit_code = r->exit_code;
-    set_text(&c->row.signal, r->signal == 0 ? NULL : signal_name(r->signal, name));
+    store_text_set(&c->row.signal, r->signal == 0 ? NULL : signal_name(r->signal, name));
     c->row.usage_cpu_ms = r->cpu_ms;
     c->row.usage_memory_peak_bytes = r->memory_peak_bytes;
     c->row.usage_wall_ms = clock_mono_ms() - c->started_mono;
@@ -150,7 +144,7 @@ static void record(struct command *c)
     live_lock(x->service->live);
     enum end_reason reason = x->ending;
     memcpy(detail, x->ending_detail, sizeof(detail));
-    set_text(&c->row.termination_checkpoint_id, x->limit_checkpoint);
+    store_text_set(&c->row.termination_checkpoint_id, x->limit_checkpoint);
     live_unlock(x->service->live);
     bool killed = c->result.lost || c->result.signal == SIGKILL;
     if (reason != END_NONE && (own_limit(reason) || killed)) {

@@ -69,25 +69,20 @@ void ending_continue(struct live_execution *x)
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-static void set_text(char **slot, const char *text)
-{
-    free(*slot);
-    *slot = text == NULL || text[0] == '\0' ? NULL : strdup(text);
-}
-
 static void set_termination(struct store_execution *record, struct live_execution *x)
 {
     live_lock(x->service->live);
-    set_text(&record->termination_reason, end_reason_name(x->ending));
-    set_text(&record->termination_code, error_code_name(x->ending_code));
-    set_text(&record->termination_detail, x->ending_detail);
+    store_text_set(&record->termination_reason, end_reason_name(x->ending));
+    store_text_set(&record->termination_code, error_code_name(x->ending_code));
+    store_text_set(&record->termination_detail, x->ending_detail);
     record->termination_at = x->ending_at;
     live_unlock(x->service->live);
 }
 
 static bool failed_provision(const struct store_execution *record)
 {
-    return strcmp(record->termination_reason, end_reason_name(END_PROVISION_FAILED)) == 0;
+    const char *reason = record->termination_reason;
+    return reason != NULL && strcmp(reason, end_reason_name(END_PROVISION_FAILED)) == 0;
 }
 
 static void change_to_ending(struct store_execution *record, void *ctx)

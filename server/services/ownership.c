@@ -61,8 +61,7 @@ int executions_may_reclaim(struct live_execution *x, int64_t token, struct error
 static void change_owner(struct store_execution *record, void *ctx)
 {
     const struct api_owner *owner = ctx;
-    free(record->owner_id);
-    record->owner_id = strdup(owner->owner_id);
+    store_text_set(&record->owner_id, owner->owner_id);
     record->fencing_token = owner->fencing_token;
 }
 

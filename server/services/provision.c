@@ -32,10 +32,8 @@ static void change_to_provisioned(struct store_execution *record, void *ctx)
     record->state = STORE_PROVISIONED;
     record->created_at = o->created_at;
     record->expires_at = o->expires_at;
-    free(record->handle);
-    record->handle = strdup(o->provisioned->handle);
-    free(record->image_digests);
-    record->image_digests = strdup(o->provisioned->image_digests);
+    store_text_set(&record->handle, o->provisioned->handle);
+    store_text_set(&record->image_digests, o->provisioned->image_digests);
 }
 
 static int publish(struct live_execution *x, struct host_provisioned *provisioned,
