@@ -162,3 +162,9 @@ const char *store_instance_id(const struct store *s)
 {
     return s->instance_id;
 }
+
+void store_text_set(char **slot, const char *text)
+{
+    free(*slot);
+    *slot = text == NULL || text[0] == '\0' ? NULL : strdup(text);
+}

@@ -32,6 +32,9 @@ void store_close(struct store *s);
 /* 16 lowercase [0-9a-v], constant for the data directory; borrowed. */
 const char *store_instance_id(const struct store *s);
 
+/* Frees the text of a row and sets a copy of another in its place; NULL and "" become NULL. */
+void store_text_set(char **slot, const char *text);
+
 /* A page of a list: rows with a number below `before` (0: from the newest), newest first. */
 struct store_page {
     int64_t before;
