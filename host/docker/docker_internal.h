@@ -87,8 +87,7 @@ int docker_call(struct docker_host *h, const struct docker_call *call, struct en
 /* The error for an answer that was not expected; returns -1. */
 int docker_refused(struct error *err, const struct docker_call *call,
                    const struct engine_answer *answer);
-/* All containers, running or not, and the volumes that have the labels, "key=value" or "key" each.
- */
+/* Containers, running or not, and volumes that have all the labels, each "key=value" or "key". */
 int docker_list_containers(struct docker_host *h, const json_t *labels, struct engine_answer *out,
                            struct error *err) WARN_UNUSED;
 int docker_list_volumes(struct docker_host *h, const json_t *labels, struct engine_answer *out,
