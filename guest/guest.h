@@ -10,6 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
+
+static inline void guest_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
 
 /* --- frame.c: descriptors 0 and 1 as frames -------------------------------------------------- */
 

@@ -58,14 +58,6 @@ static int refuse(void)
     return -1;
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 static struct timespec to_timespec(int64_t ns)
 {
     int64_t rest = ns % NANOSECONDS;
@@ -232,7 +224,7 @@ static int finish_file(struct load *load)
         set_time(load->file_fd, to_timespec(load->file.mtime_ns)) == 0) {
         result = 0;
     }
-    close_fd(&load->file_fd);
+    guest_close(&load->file_fd);
     return result;
 }
 
@@ -421,12 +413,12 @@ static int set_later(const struct load *load)
         const char *name;
         int parent = open_parent(load, path, &name);
         int fd = parent < 0 ? -1 : open_child(parent, name);
-        close_fd(&parent);
+        guest_close(&parent);
         if (fd < 0) {
             return -1;
         }
         int set = fchmod(fd, mode);
-        close_fd(&fd);
+        guest_close(&fd);
         if (set != 0) {
             return -1;
         }

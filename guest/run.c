@@ -56,14 +56,6 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 static bool is_late(const struct run *run)
 {
     return run->ended && now_ms() >= run->late_at;
@@ -119,7 +111,7 @@ static void read_stream(struct run *run, struct stream *stream)
     bool late = is_late(run);
     size_t room = READ_PIECE;
     if (late && stream->owed <= 0) {
-        close_fd(&stream->fd);
+        guest_close(&stream->fd);
         return;
     }
     if (late && (size_t)stream->owed < room) {
@@ -131,7 +123,7 @@ static void read_stream(struct run *run, struct stream *stream)
         frame_out_seal(&run->out, stream->type, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || (late && errno == EAGAIN)) {
         /* Late and nothing there: somebody else has read from the program's pipe. */
-        close_fd(&stream->fd);
+        guest_close(&stream->fd);
     }
 }
 
@@ -178,7 +170,7 @@ static void write_program(struct run *run)
     } else if (errno != EAGAIN && errno != EINTR) {
         /* It has closed its end: the rest is taken and dropped, so that the service is not held up.
          */
-        close_fd(&run->program_in);
+        guest_close(&run->program_in);
         run->in_start = run->in_end;
     }
 }
@@ -193,7 +185,7 @@ static void serve_stdin(struct run *run)
         write_program(run);
     }
     if (run->stdin_fd < 0 && run->in_start == run->in_end) {
-        close_fd(&run->program_in);
+        guest_close(&run->program_in);
     }
 }
 

@@ -37,18 +37,10 @@ static int pipe_new(struct pipe_pair *pair)
     return 0;
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 static void pipe_close(struct pipe_pair *pair)
 {
-    close_fd(&pair->read);
-    close_fd(&pair->write);
+    guest_close(&pair->read);
+    guest_close(&pair->write);
 }
 
 static void reset_signals(void)
@@ -196,7 +188,7 @@ static enum spawn_outcome start(const struct spawn_spec *spec, struct pipes *p, 
     if (pid == 0) {
         child_main(&end);
     }
-    close_fd(&p->status.write);
+    guest_close(&p->status.write);
     if (read_failure(p->status.read, failure)) {
         return SPAWN_NOT_STARTED;
     }
