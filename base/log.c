@@ -136,35 +136,38 @@ static void end_line(struct buf *line)
     } while (n < 0 && errno == EINTR);
 }
 
-void log_write(enum log_level level, const char *message, ...)
+/* `err` may be NULL. */
+static void write_line(enum log_level level, const struct error *err, const char *message,
+                       va_list ap)
 {
     _cleanup_buf_ struct buf line;
-    va_list ap;
 
     buf_init(&line, LINE_MAX_BYTES);
     if ((int)level < atomic_load(&log_threshold)) {
         return;
     }
     begin_line(&line, level, message);
-    va_start(ap, message);
     add_pairs(&line, ap);
-    va_end(ap);
+    if (err != NULL) {
+        add_failure(&line, err);
+    }
     end_line(&line);
+}
+
+void log_write(enum log_level level, const char *message, ...)
+{
+    va_list ap;
+
+    va_start(ap, message);
+    write_line(level, NULL, message, ap);
+    va_end(ap);
 }
 
 void log_failure(enum log_level level, const struct error *err, const char *message, ...)
 {
-    _cleanup_buf_ struct buf line;
     va_list ap;
 
-    buf_init(&line, LINE_MAX_BYTES);
-    if ((int)level < atomic_load(&log_threshold)) {
-        return;
-    }
-    begin_line(&line, level, message);
     va_start(ap, message);
-    add_pairs(&line, ap);
+    write_line(level, err, message, ap);
     va_end(ap);
-    add_failure(&line, err);
-    end_line(&line);
 }
