@@ -29,4 +29,17 @@ static inline void *fuzz_copy(const uint8_t *data, size_t size)
     return copy;
 }
 
+/* What follows the first byte, which chooses the case, as a text. `size` > 0. Returns owned. */
+static inline char *fuzz_text(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size);
+
+    fuzz_require(text != NULL);
+    for (size_t i = 0; i + 1 < size; i++) {
+        text[i] = (char)data[i + 1];
+    }
+    text[size - 1] = '\0';
+    return text;
+}
+
 #endif

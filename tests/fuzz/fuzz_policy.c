@@ -84,10 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) {
         return 0;
     }
-    text = malloc(size);
-    fuzz_require(text != NULL);
-    memcpy(text, data + 1, size - 1);
-    text[size - 1] = '\0';
+    text = fuzz_text(data, size);
     if (data[0] == 'c') {
         try_cwd(text);
     } else {

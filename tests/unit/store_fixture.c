@@ -120,3 +120,13 @@ int run_with_fault(const char *fault, const char *role, const char *where, const
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return status;
 }
+
+void assert_text(const char *a, const char *b)
+{
+    if (b == NULL) {
+        assert_null(a);
+    } else {
+        assert_non_null(a);
+        assert_string_equal(a, b);
+    }
+}

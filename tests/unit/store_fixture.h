@@ -29,6 +29,9 @@ struct store_execution execution_row(const char *id);
 struct store_command command_row(int64_t execution_row, const char *id);
 struct store_checkpoint checkpoint_row(const char *id);
 
+/* Both the same text, or both NULL. */
+void assert_text(const char *a, const char *b);
+
 /* Runs this very program again with EXECHOST_FAULT set, which is read once per process, and with
  * the arguments `role`, `where` and `what`; the wait status. main() hands a run with arguments to
  * the role. */

@@ -267,11 +267,11 @@ static void test_working_directory(void **state)
 
 static void test_program_gets_a_clean_process(void **state)
 {
+    static const char SHOW_OPEN[] = "for fd in 0 2 3 4 5 6 7 8 9 57; do"
+                                    " [ -e /proc/$$/fd/$fd ] && echo $fd; done; true";
+
     (void)state;
-    expect_out(
-        &(struct guest_run){.argv = SHELL("for fd in 0 2 3 4 5 6 7 8 9 57; do"
-                                          " [ -e /proc/$$/fd/$fd ] && echo $fd; done; true")},
-        "0\n2\n");
+    expect_out(&(struct guest_run){.argv = SHELL(SHOW_OPEN)}, "0\n2\n");
     expect_out(
         &(struct guest_run){.argv = RUN("--", "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")},
         "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
@@ -283,10 +283,11 @@ static void test_program_gets_a_clean_process(void **state)
 
 static void test_runner_can_only_be_killed(void **state)
 {
+    static const char KILL_SOFTLY[] = "for s in HUP INT QUIT PIPE ALRM TERM USR1 CHLD; "
+                                      "do kill -$s $PPID; done; echo on";
+
     (void)state;
-    expect_out(&(struct guest_run){.argv = SHELL("for s in HUP INT QUIT PIPE ALRM TERM USR1 CHLD; "
-                                                 "do kill -$s $PPID; done; echo on")},
-               "on\n");
+    expect_out(&(struct guest_run){.argv = SHELL(KILL_SOFTLY)}, "on\n");
     struct guest_run run = {.argv = SHELL("kill -KILL $PPID; sleep 5; echo never")};
     guest_process_run(&run);
     assert_true(WIFSIGNALED(run.status));

@@ -143,30 +143,59 @@ static void test_faults_name_the_key(void **state)
     }
 }
 
-static void test_range_ends_are_taken(void **state)
+struct range {
+    const char *key;
+    size_t offset; /* of the int64_t in struct config */
+    int64_t min;
+    int64_t max;
+};
+
+static const struct range RANGES[] = {
+#define X(member, key, def, min, max, what) {key, offsetof(struct config, member), min, max},
+    CONFIG_NUMBERS(X)
+#undef X
+};
+
+static void set_to(char text[128], const char *key, int64_t value)
+{
+    snprintf(text, 128, "{\"%s\":%lld}", key, (long long)value);
+}
+
+static void expect_taken(const struct range *r, int64_t value)
+{
+    char text[128];
+    struct config c;
+    int64_t taken;
+
+    set_to(text, r->key, value);
+    c = parse(text);
+    memcpy(&taken, (const char *)&c + r->offset, sizeof(taken));
+    assert_int_equal(taken, value);
+    config_done(&c);
+}
+
+static void expect_refused(const struct range *r, int64_t value)
 {
     char text[128];
 
+    set_to(text, r->key, value);
+    expect_fault(text, r->key);
+}
+
+static void test_range_ends_are_taken(void **state)
+{
     (void)state;
-#define CHECK(member, key, value, fits)                                                            \
-    snprintf(text, sizeof(text), "{\"%s\":%lld}", key, (long long)(value));                        \
-    if (fits) {                                                                                    \
-        struct config c = parse(text);                                                             \
-        assert_int_equal(c.member, value);                                                         \
-        config_done(&c);                                                                           \
-    } else {                                                                                       \
-        expect_fault(text, key);                                                                   \
+    for (size_t i = 0; i < ARRAY_SIZE(RANGES); i++) {
+        const struct range *r = &RANGES[i];
+
+        if (strcmp(r->key, "uid") == 0 || strcmp(r->key, "gid") == 0) {
+            continue;
+        }
+        expect_taken(r, r->min);
+        expect_taken(r, r->max);
+        expect_refused(r, r->min - 1);
+        expect_refused(r, r->max + 1);
     }
-#define X(member, key, def, min, max, what)                                                        \
-    if (strcmp(key, "uid") != 0 && strcmp(key, "gid") != 0) {                                      \
-        CHECK(member, key, min, true)                                                              \
-        CHECK(member, key, max, true)                                                              \
-        CHECK(member, key, (min)-1LL, false)                                                       \
-        CHECK(member, key, (max) + 1LL, false)                                                     \
-    }
-    CONFIG_NUMBERS(X)
-#undef X
-#undef CHECK
 }
 
 static void write_file(const char *path, const char *text)

@@ -7,16 +7,6 @@
 
 #include <string.h>
 
-static void assert_text(const char *a, const char *b)
-{
-    if (b == NULL) {
-        assert_null(a);
-    } else {
-        assert_non_null(a);
-        assert_string_equal(a, b);
-    }
-}
-
 static void assert_same(const struct store_execution *a, const struct store_execution *b)
 {
     assert_int_equal(a->row, b->row);
