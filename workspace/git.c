@@ -108,7 +108,7 @@ static const char ATTRIBUTES[] = "* -export-ignore -export-subst -filter -ident 
 static int put_file(const char *dir, const char *name, const char *text, size_t len,
                     struct error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -121,7 +121,7 @@ static int put_directories(const char *dir, struct error *err)
 {
     static const char *const names[] = {"objects/info", "refs", "info"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        char path[PATH_MAX];
+        char path[PATH_MAX + 32];
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
         if (dir_make(path, 0700, err) != 0) {
             return -1;
