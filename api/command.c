@@ -200,7 +200,7 @@ void api_command_create_done(struct api_command_create *request)
     *request = (struct api_command_create){0};
 }
 
-/* --- view ---------------------------------------------------------------------------------- */
+/* --- view --- */
 
 static json_t *encode_usage(const struct api_command *view)
 {

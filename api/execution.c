@@ -47,7 +47,7 @@ void api_execution_create_done(struct api_execution_create *request)
     *request = (struct api_execution_create){0};
 }
 
-/* --- patch --------------------------------------------------------------------------------- */
+/* --- patch --- */
 
 struct patch_fields {
     json_t *labels;
@@ -107,7 +107,7 @@ void api_execution_patch_done(struct api_execution_patch *request)
     *request = (struct api_execution_patch){0};
 }
 
-/* --- owner --------------------------------------------------------------------------------- */
+/* --- owner --- */
 
 struct owner_fields {
     const char *owner_id;
@@ -171,7 +171,7 @@ int api_fencing_token_decode(const char *text, int64_t *out, struct error *err)
     return 0;
 }
 
-/* --- view ---------------------------------------------------------------------------------- */
+/* --- view --- */
 
 static json_t *encode_owner(const struct api_execution *view)
 {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- requests ------------------------------------------------------------------------------ */
+/* --- requests --- */
 
 /* POST /v1/executions. Only the shape of the body, unknown fields and the type of `host` are
  * checked here: the rest is left raw, so that policy_provision() can check it in the order of the
@@ -62,7 +62,7 @@ int api_owner_read(json_t *value, const char *pointer, struct api_owner *out,
 /* The `Fencing-Token` header: decimal digits, 0 … 2⁵³-1; the fault names the header. */
 int api_fencing_token_decode(const char *text, int64_t *out, struct error *err) WARN_UNUSED;
 
-/* --- view ---------------------------------------------------------------------------------- */
+/* --- view --- */
 
 /* Times are wall ms, counts as they are; -1 is null. NULL strings are null. */
 struct api_execution {

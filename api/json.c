@@ -11,7 +11,7 @@ enum { DUMP_DEPTH_MAX = 2 * API_JSON_DEPTH_MAX, GROWTH = 5 };
 /* DBL_MAX in text. */
 static const char LARGEST[] = "1.7976931348623157e308";
 
-/* --- reading ------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 struct scan {
     const char *data; /* NUL-terminated */
@@ -228,7 +228,7 @@ int api_json_load_stored(const char *text, json_t **out, struct error *err)
     return 0;
 }
 
-/* --- writing ------------------------------------------------------------------------------- */
+/* --- writing --- */
 
 static int dump_value(const json_t *value, struct buf *out, unsigned depth);
 

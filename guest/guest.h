@@ -20,7 +20,7 @@ static inline void guest_close(int *fd)
     }
 }
 
-/* --- frame.c: descriptors 0 and 1 as frames -------------------------------------------------- */
+/* --- frame.c: descriptors 0 and 1 as frames --- */
 
 /* One frame on its way out. Filled while empty, then flushed until empty. */
 struct frame_out {
@@ -50,7 +50,7 @@ int frame_read(uint8_t *type, uint8_t *payload, size_t *len);
 /* Sends GUEST_FAILED behind what is still in `out`; returns the status to exit with. */
 int frame_failed(struct frame_out *out, int errnum, const char *text);
 
-/* --- cgroup.c: the own container's memory, counters ------------------------------------------ */
+/* --- cgroup.c: the own container's memory, counters --- */
 
 struct cgroup_usage {
     int64_t cpu_ms;
@@ -69,7 +69,7 @@ int64_t cgroup_oom_kills(int fd);
  * process for a moment. */
 void oom_go_first(void);
 
-/* --- spawn.c: the program -------------------------------------------------------------------- */
+/* --- spawn.c: the program --- */
 
 struct spawn_spec {
     char *const *argv;
@@ -92,7 +92,7 @@ struct spawn_failure {
 enum spawn_outcome spawn(const struct spawn_spec *spec, struct spawned *out,
                          struct spawn_failure *failure);
 
-/* --- the subcommands; return the status to exit with ----------------------------------------- */
+/* --- the subcommands; return the status to exit with --- */
 
 int run_main(const struct spawn_spec *spec);
 int load_main(const char *directory);

@@ -77,7 +77,7 @@ static mode_t kept_mode(uint32_t mode)
     return (mode_t)mode & (mode_t) ~(S_ISUID | S_ISGID);
 }
 
-/* --- directories ----------------------------------------------------------------------------- */
+/* --- directories --- */
 
 static int remember_later(struct load *load, mode_t mode)
 {
@@ -199,7 +199,7 @@ static int make_directory(struct load *load, const struct entry *entry, const ch
     return push(load, child, entry->path, level);
 }
 
-/* --- everything else ------------------------------------------------------------------------- */
+/* --- everything else --- */
 
 static int make_file(struct load *load, const struct entry *entry, const char *name)
 {
@@ -273,7 +273,7 @@ static int make_hardlink(struct load *load, const struct entry *entry, const cha
     return result;
 }
 
-/* --- frames ---------------------------------------------------------------------------------- */
+/* --- frames --- */
 
 static bool is_path(const char *path)
 {

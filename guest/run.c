@@ -67,7 +67,7 @@ static bool is_done(const struct run *run)
            frame_out_empty(&run->out);
 }
 
-/* --- the leader and the memory counter ------------------------------------------------------- */
+/* --- the leader and the memory counter --- */
 
 static void reap(struct run *run)
 {
@@ -104,7 +104,7 @@ static void check_oom(struct run *run)
     run->oom_check_at = now_ms() + OOM_CHECK_MS;
 }
 
-/* --- output ---------------------------------------------------------------------------------- */
+/* --- output --- */
 
 static void read_stream(struct run *run, struct stream *stream)
 {
@@ -149,7 +149,7 @@ static int serve_output(struct run *run)
     return 0;
 }
 
-/* --- standard input -------------------------------------------------------------------------- */
+/* --- standard input --- */
 
 static void read_stdin(struct run *run)
 {
@@ -189,7 +189,7 @@ static void serve_stdin(struct run *run)
     }
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 static void watch(struct run *run, int slot, int fd, short events)
 {
@@ -250,7 +250,7 @@ static int loop(struct run *run)
     return 0;
 }
 
-/* --- the result ------------------------------------------------------------------------------ */
+/* --- the result --- */
 
 static int64_t workspace_bytes(void)
 {

@@ -37,7 +37,7 @@ struct host_provisioned {
 
 void host_provisioned_done(struct host_provisioned *p);
 
-/* --- exec ------------------------------------------------------------------------------------ */
+/* --- exec --- */
 
 enum host_stream { HOST_STDOUT, HOST_STDERR };
 
@@ -75,7 +75,7 @@ struct host_exec_plan {
     struct host_limits limits; /* of the execution */
 };
 
-/* --- recovery -------------------------------------------------------------------------------- */
+/* --- recovery --- */
 
 struct host_found {
     char *tenant; /* owned strings */

@@ -108,7 +108,7 @@ int policy_provision(struct api_execution_create *request, const struct policy_c
     return 0;
 }
 
-/* --- restore ------------------------------------------------------------------------------- */
+/* --- restore --- */
 
 static int fill_from_manifest(const struct policy_manifest *manifest,
                               const struct policy_context *context,

@@ -48,7 +48,7 @@ int policy_restore(struct api_checkpoint_restore *request, const struct policy_m
                    const struct policy_context *context, struct host_provision_plan *plan,
                    struct error *err) WARN_UNUSED;
 
-/* --- single rules -------------------------------------------------------------------------- */
+/* --- single rules --- */
 
 /* `[A-Za-z0-9][A-Za-z0-9._/:@-]*@sha256:<64 lowercase hex>`, at most 1024 bytes; with
  * `allow_unpinned` the digest may be missing. */

@@ -32,7 +32,7 @@ int policy_execution_id(const json_t *id, const char *pointer, struct error *err
     return 0;
 }
 
-/* --- metadata ------------------------------------------------------------------------------ */
+/* --- metadata --- */
 
 static int check_metadata_value(const json_t *value, const char *pointer, int depth,
                                 struct error *err);
@@ -115,7 +115,7 @@ int policy_metadata(const json_t *metadata, const char *pointer, struct error *e
     return 0;
 }
 
-/* --- labels -------------------------------------------------------------------------------- */
+/* --- labels --- */
 
 static bool label_key_is_valid(const char *key)
 {
@@ -158,7 +158,7 @@ int policy_labels(json_t *labels, const char *pointer, struct error *err)
     return 0;
 }
 
-/* --- network ------------------------------------------------------------------------------- */
+/* --- network --- */
 
 int policy_network(json_t *network, const char *pointer, struct error *err)
 {

@@ -7,7 +7,7 @@
 
 enum { PATH_BYTES_MAX = 4096, REVISION_MAX = 256 };
 
-/* --- cwd ----------------------------------------------------------------------------------- */
+/* --- cwd --- */
 
 /* Takes the last component off; false when there is none. */
 static bool drop_last(char *path)
@@ -67,7 +67,7 @@ int policy_cwd(const char *cwd, char **out, struct error *err)
     return 0;
 }
 
-/* --- git roots ----------------------------------------------------------------------------- */
+/* --- git roots --- */
 
 /* Absolute and without "." and ".." components; doubled and trailing slashes are harmless. */
 static bool path_is_clean(const char *path)
@@ -123,7 +123,7 @@ const char *policy_git_root(const char *path, const char *const *roots)
     return NULL;
 }
 
-/* --- workspace ----------------------------------------------------------------------------- */
+/* --- workspace --- */
 
 struct git_fields {
     const char *kind;

@@ -9,8 +9,7 @@
 
 enum { FILE_SIZE_MAX = 1024 * 1024 };
 
-/* --- lists
- * --------------------------------------------------------------------------------------------- */
+/* --- lists --- */
 
 static void free_strings(char **list)
 {
@@ -105,8 +104,7 @@ static int read_git_roots(struct config *c, const json_t *value, struct error *e
     return 0;
 }
 
-/* --- the file
- * ------------------------------------------------------------------------------------------ */
+/* --- the file --- */
 
 static int unknown_key(struct error *err, const char *section, const char *key)
 {
@@ -193,8 +191,7 @@ static int read_file(struct config *c, const char *path, struct error *err)
     return 0;
 }
 
-/* --- defaults, environment, flags
- * ------------------------------------------------------------------------ */
+/* --- defaults, environment, flags --- */
 
 static int apply_flags(struct config *c, const struct config_flags *flags, struct error *err)
 {

@@ -81,8 +81,7 @@ static int fault(struct error *err, const struct config_setting *s, const char *
     return error_set_field(err, ERROR_INVALID_REQUEST, name, "%s %s", name, rule);
 }
 
-/* --- single values
- * ------------------------------------------------------------------------------------ */
+/* --- single values --- */
 
 static int set_number(struct config *c, const struct config_setting *s, int64_t value,
                       struct error *err)
@@ -242,7 +241,7 @@ int config_setting_json(struct config *c, const struct config_setting *s, const 
     return config_setting_text(c, s, json_string_value(value), err);
 }
 
-/* --- the table as a whole ---------------------------------------------------------------- */
+/* --- the table as a whole --- */
 
 static bool same_section(const struct config_setting *s, const char *section)
 {
@@ -330,9 +329,7 @@ void config_settings_done(struct config *c)
     }
 }
 
-/* --- help
- * ------------------------------------------------------------------------------------------------
- */
+/* --- help --- */
 
 static void describe(FILE *out, const struct config_setting *s)
 {

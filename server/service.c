@@ -14,8 +14,7 @@
 
 enum { SHM_BYTES_MAX = 16 * 1024 * 1024, DRAIN_STEP_MS = 20, OOM_REPORT_MS = 500 };
 
-/* --- what hosts tell
- * -------------------------------------------------------------------------------- */
+/* --- what hosts tell --- */
 
 static struct live_execution *observed(struct service_host *h, const struct host_identity *id)
 {
@@ -98,8 +97,7 @@ static void on_up(void *ctx, bool up)
     }
 }
 
-/* --- parts
- * ------------------------------------------------------------------------------------------- */
+/* --- parts --- */
 
 static int add_docker(struct service *s, struct error *err)
 {
@@ -245,8 +243,7 @@ void service_free(struct service *s)
     free(s);
 }
 
-/* --- hosts
- * ------------------------------------------------------------------------------------------- */
+/* --- hosts --- */
 
 int service_host_find(struct service *s, const char *name, struct service_host **out,
                       struct error *err)

@@ -76,8 +76,7 @@ static int sync_parent(const char *path, struct error *err)
     return parent == NULL ? out_of_memory(err) : dir_sync(parent, err);
 }
 
-/* --- a draft -----------------------------------------------------------------------------------
- */
+/* --- a draft --- */
 
 static int create_file(const char *directory, const char *name, int *out, struct error *err)
 {
@@ -257,8 +256,7 @@ void store_checkpoint_draft_done(struct store_checkpoint_draft *draft)
     *draft = (struct store_checkpoint_draft){.archive_fd = -1, .files_fd = -1};
 }
 
-/* --- published ---------------------------------------------------------------------------------
- */
+/* --- published --- */
 
 static int open_file(const char *directory, const char *name, int *out, struct error *err)
 {
@@ -360,8 +358,7 @@ int store_checkpoint_files_remove(const char *root, const char *tenant, const ch
     return dir_remove(directory, err) != 0 ? -1 : sync_parent(directory, err);
 }
 
-/* --- the sweep ---------------------------------------------------------------------------------
- */
+/* --- the sweep --- */
 
 struct sweep {
     bool (*has_row)(void *ctx, const char *tenant, const char *id);

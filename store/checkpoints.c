@@ -40,8 +40,7 @@ void store_checkpoint_list_done(struct store_checkpoint_list *list)
     *list = (struct store_checkpoint_list){0};
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int check_id_free(struct sql *s, const struct store_checkpoint *c, struct error *err)
 {
@@ -127,8 +126,7 @@ int store_checkpoint_delete(struct store *s, const char *tenant, const char *che
     return store_write(s, &DELETE_POINTS, delete_checkpoint, &q, err);
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static int read_row(sqlite3_stmt *stmt, struct store_checkpoint *out, struct error *err)
 {

@@ -74,8 +74,7 @@ void store_command_list_done(struct store_command_list *list)
     *list = (struct store_command_list){0};
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int check_id_free(struct sql *s, const struct store_command *c, struct error *err)
 {
@@ -180,8 +179,7 @@ int store_command_delete(struct store *s, int64_t row, struct error *err)
     return store_write(s, &DELETE_POINTS, delete_command, &row, err);
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 struct command_query {
     int64_t execution_row;

@@ -86,8 +86,7 @@ void store_execution_list_done(struct store_execution_list *list)
     *list = (struct store_execution_list){0};
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int check_id_free(struct sql *s, const struct store_execution *e, struct error *err)
 {
@@ -251,8 +250,7 @@ int store_execution_update(struct store *s, const struct store_execution *e, str
     return store_write(s, &UPDATE_POINTS, update_execution, &e, err);
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 struct execution_query {
     const char *tenant;
@@ -345,8 +343,7 @@ int store_execution_row(struct store *s, const char *tenant, const char *executi
     return store_read(s, get_row, &q, err);
 }
 
-/* --- lists -------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 enum { LIST_SQL_MAX = 2048 };
 

@@ -162,8 +162,7 @@ int store_transcript_create(const struct store_transcript_name *name, struct sto
     return 0;
 }
 
-/* --- again ---------------------------------------------------------------------------------------
- */
+/* --- again --- */
 
 /* Reads all records; where the last whole one ends. */
 static int find_end(const struct store_transcript_name *name, int64_t *end, struct error *err)
@@ -252,8 +251,7 @@ int store_transcript_reopen(const struct store_transcript_name *name, struct sto
     return 0;
 }
 
-/* --- records ------------------------------------------------------------------------------------
- */
+/* --- records --- */
 
 static int append_one(struct store_transcript *t, enum store_record_kind kind, const void *data,
                       size_t len, struct error *err)

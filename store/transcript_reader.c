@@ -231,8 +231,7 @@ int store_transcript_next(struct store_transcript_reader *r, struct store_record
     return got;
 }
 
-/* --- the first bytes ----------------------------------------------------------------------------
- */
+/* --- the first bytes --- */
 
 static int add_within(struct buf *b, const struct store_record *record, struct error *err)
 {

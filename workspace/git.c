@@ -45,7 +45,7 @@ static void fill_environment(const char *env[ENV_MAX], const char *git_dir)
     env[n] = NULL;
 }
 
-/* --- the commit ------------------------------------------------------------------------------ */
+/* --- the commit --- */
 
 static bool is_object_name(const char *text, size_t len)
 {
@@ -99,7 +99,7 @@ static int find_commit(const struct workspace_git *git, const struct workspace_g
     return 0;
 }
 
-/* --- the private GIT_DIR --------------------------------------------------------------------- */
+/* --- the private GIT_DIR --- */
 
 /* The files of the revision as they are: no attribute of the tree may change or drop any. */
 static const char ATTRIBUTES[] = "* -export-ignore -export-subst -filter -ident -text -eol "
@@ -166,7 +166,7 @@ static void remove_private_dir(const char *dir)
     (void)!dir_remove(dir, &ignored);
 }
 
-/* --- the stream ------------------------------------------------------------------------------ */
+/* --- the stream --- */
 
 struct archive_child {
     const struct workspace_git *git;

@@ -22,7 +22,7 @@ void workspace_manifest_done(struct workspace_manifest *m)
     workspace_manifest_init(m);
 }
 
-/* --- decoding -------------------------------------------------------------------------------- */
+/* --- decoding --- */
 
 static int invalid(struct error *err, const char *key, const char *what)
 {
@@ -390,7 +390,7 @@ int workspace_manifest_decode(struct workspace_manifest *m, const char *text, si
     return r;
 }
 
-/* --- encoding -------------------------------------------------------------------------------- */
+/* --- encoding --- */
 
 static int put_text(struct buf *out, const char *key, const char *value)
 {

@@ -57,7 +57,7 @@ static void finish(struct process *p)
     events.finished(events.ctx, &result);
 }
 
-/* --- what the guest says --------------------------------------------------------------------- */
+/* --- what the guest says --- */
 
 static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
 {
@@ -109,7 +109,7 @@ static void feed(struct process *p, const void *data, size_t len)
     }
 }
 
-/* --- the stream ------------------------------------------------------------------------------ */
+/* --- the stream --- */
 
 /* False when the stream is at its end. */
 static bool read_stream(struct process *p, int fd)
@@ -196,7 +196,7 @@ static void on_dropped(void *ctx, int fd)
     finish(p);
 }
 
-/* --- start ----------------------------------------------------------------------------------- */
+/* --- start --- */
 
 static int copy_plan(struct process *p, const struct docker_process_context *context,
                      const struct host_exec_plan *plan)

@@ -26,7 +26,7 @@ static void sleep_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* --- create and start ------------------------------------------------------------------------ */
+/* --- create and start --- */
 
 static int append_strings(json_t *array, const char *const *strings)
 {
@@ -126,7 +126,7 @@ void docker_exec_done(struct docker_exec *exec)
     buf_done(&exec->early);
 }
 
-/* --- ask ------------------------------------------------------------------------------------- */
+/* --- ask --- */
 
 /* GET of a small object; NULL (and nothing said) when there is none. Returns owned. */
 static json_t *get_object(struct engine *engine, const char *collection, const char *name)

@@ -30,7 +30,7 @@ struct loader {
     uint8_t batch[BATCH_MAX];
 };
 
-/* --- what comes back ------------------------------------------------------------------------- */
+/* --- what comes back --- */
 
 static void on_output(void *ctx, enum guest_frame_type type, const void *data, size_t len)
 {
@@ -107,7 +107,7 @@ static int report_over(const struct loader *l, struct error *err)
                      text[0] != '\0' ? ": " : "", text);
 }
 
-/* --- sending --------------------------------------------------------------------------------- */
+/* --- sending --- */
 
 /* 0 to go on, -1 when the loader has answered, gone or must be waited for no longer. */
 static int check(struct loader *l, struct error *err)
@@ -182,7 +182,7 @@ static uint8_t *add_frame(struct loader *l, enum guest_load_type type, size_t le
     return at + GUEST_FRAME_HEADER;
 }
 
-/* --- the sink -------------------------------------------------------------------------------- */
+/* --- the sink --- */
 
 static uint8_t *put_text(uint8_t *at, const char *text, size_t len)
 {
@@ -250,7 +250,7 @@ static const struct workspace_sink_ops sink_ops = {.begin = sink_begin,
                                                    .data = sink_data,
                                                    .end = sink_end};
 
-/* --- the whole ------------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 static int finish(struct loader *l, struct error *err)
 {

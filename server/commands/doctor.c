@@ -143,8 +143,7 @@ static enum verdict check_git(void)
     return say(VERDICT_OK, "git", text, NULL);
 }
 
-/* --- the engine
- * ---------------------------------------------------------------------------------------- */
+/* --- the engine --- */
 
 static int probe(const struct config *config, struct host_status *status, struct error *err)
 {

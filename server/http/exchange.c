@@ -121,8 +121,7 @@ bool server_is_stopping(struct http_server *s)
     return stopping;
 }
 
-/* --- what handlers ask
- * ------------------------------------------------------------------------------ */
+/* --- what handlers ask --- */
 
 void *http_service(const struct http_exchange *x)
 {

@@ -120,8 +120,7 @@ struct http_server {
     bool heartbeat_running;       /* [lock] */
 };
 
-/* --- exchange.c: life and the request's side
- * ------------------------------------------------------ */
+/* --- exchange.c: life and the request's side --- */
 
 /* For libmicrohttpd's callback at the request line. NULL when memory is out. */
 struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
@@ -140,15 +139,13 @@ void exchange_set_phase(struct http_exchange *x, enum exchange_phase phase);
 void exchange_resume_locked(struct http_exchange *x);
 bool server_is_stopping(struct http_server *s);
 
-/* --- head.c: the checks before a body is read
- * ------------------------------------------------------ */
+/* --- head.c: the checks before a body is read --- */
 
 /* Fills method, ids, route. -1: `err` is the answer (and x->reply.close says whether to close). A
  * CORS preflight is answered here: 0 with x->reply set. */
 int head_check(struct http_exchange *x, const char *method, struct error *err) WARN_UNUSED;
 
-/* --- reply.c: the one place that sends
- * ---------------------------------------------------------------- */
+/* --- reply.c: the one place that sends --- */
 
 /* Queues x->reply on the event thread. */
 enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
@@ -157,8 +154,7 @@ enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
 void reply_send_raw(struct http_exchange *x);
 void reply_reset(struct reply *r);
 
-/* --- wait.c
- * ------------------------------------------------------------------------------------------- */
+/* --- wait.c --- */
 
 /* Carries x->wait out. True: the connection is suspended or, on a worker, was resumed: hands off.
  * False (event thread only): go on at once. */
@@ -173,8 +169,7 @@ void wait_stop(struct http_server *s);
  * gone. */
 void wait_probe_peers(struct http_server *s);
 
-/* --- listen.c
- * ----------------------------------------------------------------------------------------- */
+/* --- listen.c --- */
 
 /* A listening socket for "HOST:PORT" or "unix:PATH". `loopback_only`: ERROR_INVALID_REQUEST (field
  * "listen") for any other TCP address. Returns owned: the descriptor, the address to print, for
@@ -188,8 +183,7 @@ int listener_open(const char *listen, bool loopback_only, struct listener *out,
                   struct error *err) WARN_UNUSED;
 void listener_done(struct listener *l);
 
-/* --- trace.c
- * ------------------------------------------------------------------------------------------ */
+/* --- trace.c --- */
 
 /* The caller's id if it is sane, else a new one. */
 void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
@@ -197,8 +191,7 @@ void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
 void trace_parent(const char *header, char out[TRACE_ID_LEN + 1]);
 void trace_log(const struct http_exchange *x);
 
-/* --- origin.c
- * ----------------------------------------------------------------------------------------- */
+/* --- origin.c --- */
 
 /* "localhost", 127.0.0.0/8 or [::1], each with or without a port. */
 bool origin_host_is_loopback(const char *host);

@@ -66,7 +66,7 @@ const char *http_server_address(const struct http_server *s);
  * frees. NULL is fine. */
 void http_server_free(struct http_server *s);
 
-/* --- request ---------------------------------------------------------------------------------- */
+/* --- request --- */
 
 void *http_service(const struct http_exchange *x);
 const char *http_tenant(const struct http_exchange *x); /* "default" until there are tokens */
@@ -90,8 +90,7 @@ int http_fencing_token(const struct http_exchange *x, int64_t *out, struct error
 void http_set_state(struct http_exchange *x, void *state, void (*done)(void *));
 void *http_state(const struct http_exchange *x);
 
-/* --- the answer: each ends the handler's turn ----------------------------------------------------
- */
+/* --- the answer: each ends the handler's turn --- */
 
 void http_reply_json(struct http_exchange *x, unsigned status, json_t *body); /* takes body */
 /* `copy` false: `data` stays as long as the process. `type` is copied. */

@@ -124,8 +124,7 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
     r->header_count++;
 }
 
-/* --- sending
- * ------------------------------------------------------------------------------------------ */
+/* --- sending --- */
 
 static void add_common_headers(struct http_exchange *x,
                                void (*add)(void *ctx, const char *n, const char *v), void *ctx)

@@ -11,8 +11,7 @@ enum { CONNECTION_MEMORY = 48 * 1024, CONNECTION_MEMORY_STEP = 4096 };
 /* So long a stopping server waits for peers to take their answers. */
 enum { LAST_ANSWERS_SECONDS = 1 };
 
-/* --- the way of a request
- * ------------------------------------------------------------------------------ */
+/* --- the way of a request --- */
 
 /* On the event thread after a wake. False: the peer is gone. */
 static bool go_on(struct http_exchange *x)
@@ -232,8 +231,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
     }
 }
 
-/* --- start and end
- * ------------------------------------------------------------------------------------- */
+/* --- start and end --- */
 
 static int copy_origins(struct http_server *s, const char *const *origins)
 {

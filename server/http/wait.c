@@ -156,8 +156,7 @@ void wait_end(struct http_exchange *x)
     entry_unref(e);
 }
 
-/* --- peers
- * -------------------------------------------------------------------------------------------- */
+/* --- peers --- */
 
 /* A peer that has closed its sending side counts as gone: whether it still reads can't be seen. */
 static bool peer_is_gone(int fd)

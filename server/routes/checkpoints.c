@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* --- create
- * ---------------------------------------------------------------------------------------------- */
+/* --- create --- */
 
 static void reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
 {
@@ -88,9 +87,7 @@ void route_checkpoint_create(struct http_exchange *x)
     http_reply_json(x, 202, checkpoint_job_view(job));
 }
 
-/* --- show
- * -------------------------------------------------------------------------------------------------
- */
+/* --- show --- */
 
 static int check_durability(const char *text, struct error *err)
 {
@@ -172,8 +169,7 @@ void route_checkpoint_get(struct http_exchange *x)
     await_checkpoint(x);
 }
 
-/* --- verify, restore, delete
- * --------------------------------------------------------------------------------- */
+/* --- verify, restore, delete --- */
 
 void route_checkpoint_verify(struct http_exchange *x)
 {

@@ -92,8 +92,7 @@ static void await_command(struct http_exchange *x)
     reply_command(x, w);
 }
 
-/* --- create
- * --------------------------------------------------------------------------------------------- */
+/* --- create --- */
 
 static void answer_created(struct http_exchange *x, struct command_wait *w, bool wait)
 {
@@ -138,9 +137,7 @@ void route_command_create(struct http_exchange *x)
     answer_created(x, &w, wait);
 }
 
-/* --- show
- * -------------------------------------------------------------------------------------------------
- */
+/* --- show --- */
 
 void route_command_list(struct http_exchange *x)
 {
@@ -190,9 +187,7 @@ void route_command_get(struct http_exchange *x)
     }
 }
 
-/* --- abort
- * -------------------------------------------------------------------------------------------------
- */
+/* --- abort --- */
 
 void route_command_delete(struct http_exchange *x)
 {

@@ -77,9 +77,7 @@ void route_location_execution(struct http_exchange *x, const char *execution_id)
     route_location(x, "/v1/executions/%s", execution_id);
 }
 
-/* --- ends
- * -----------------------------------------------------------------------------------------------
- */
+/* --- ends --- */
 
 struct end_wait {
     struct live_execution *execution;
@@ -142,9 +140,7 @@ void route_await_end(struct http_exchange *x, struct live_execution *execution,
     await_end(x);
 }
 
-/* --- lists
- * -----------------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 int route_page(const struct http_exchange *x, const char *kind, struct store_page *page,
                struct error *err)

@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* --- create, and what restore shares with it
- * --------------------------------------------------------- */
+/* --- create, and what restore shares with it --- */
 
 static void unref_execution(void *arg)
 {
@@ -88,9 +87,7 @@ void route_execution_create(struct http_exchange *x)
     route_await_provision(x, execution, wait);
 }
 
-/* --- list
- * --------------------------------------------------------------------------------------------------
- */
+/* --- list --- */
 
 static int state_filter(const char *text, int *out, struct error *err)
 {
@@ -168,9 +165,7 @@ void route_execution_list(struct http_exchange *x)
     route_reply_page(x, "executions", items, more, last);
 }
 
-/* --- one
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- one --- */
 
 struct get_wait {
     unsigned incarnation;
@@ -251,9 +246,7 @@ void route_execution_get(struct http_exchange *x)
     await_execution(x);
 }
 
-/* --- changes
- * ------------------------------------------------------------------------------------------------
- */
+/* --- changes --- */
 
 static void finish_change(struct http_exchange *x, struct live_execution *execution, int result,
                           const struct error *err)
@@ -306,9 +299,7 @@ void route_execution_owner(struct http_exchange *x)
     finish_change(x, execution, result, &err);
 }
 
-/* --- ends
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- ends --- */
 
 /* What lives of the path's id, whatever its state, fenced. 0 with *out NULL: nothing lives. */
 static int living_in_any_state(struct http_exchange *x, struct live_execution **out,

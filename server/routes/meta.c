@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-/* --- /v1/host
- * -----------------------------------------------------------------------------------------------
- */
+/* --- /v1/host --- */
 
 static const char *const enforced[] = {
     "cpus",
@@ -116,9 +114,7 @@ void route_host(struct http_exchange *x)
     http_reply_json(x, 200, api_service_encode(&view));
 }
 
-/* --- probes
- * --------------------------------------------------------------------------------------------------
- */
+/* --- probes --- */
 
 void route_health(struct http_exchange *x)
 {
@@ -144,8 +140,7 @@ void route_ready(struct http_exchange *x)
     http_reply_json(x, 200, json_pack("{s:s}", "status", "ready"));
 }
 
-/* --- the document
- * --------------------------------------------------------------------------------------------- */
+/* --- the document --- */
 
 void route_openapi_json(struct http_exchange *x)
 {

@@ -16,8 +16,7 @@ static int64_t apparent_bytes_max(const struct host_limits *limits)
     return four > APPARENT_BYTES_MIN ? four : APPARENT_BYTES_MIN;
 }
 
-/* --- the files
- * ------------------------------------------------------------------------------------------- */
+/* --- the files --- */
 
 static int read_workspace(struct checkpoint_job *job, struct workspace_writer *writer,
                           struct error *err)
@@ -59,8 +58,7 @@ static int write_files(struct checkpoint_job *job, const struct store_checkpoint
     return result;
 }
 
-/* --- the manifest
- * ------------------------------------------------------------------------------------------ */
+/* --- the manifest --- */
 
 static void fill_resources(struct workspace_manifest_resources *out,
                            const struct host_limits *limits)
@@ -106,8 +104,7 @@ static int manifest_text(struct checkpoint_job *job, const struct workspace_arch
     return workspace_manifest_encode(&m, out, err);
 }
 
-/* --- publishing
- * ---------------------------------------------------------------------------------------------- */
+/* --- publishing --- */
 
 static int insert_row(struct checkpoint_job *job, struct workspace_archive_facts *facts,
                       char *manifest, struct error *err)
@@ -168,9 +165,7 @@ static int make(struct checkpoint_job *job, struct error *err)
     return result;
 }
 
-/* --- the turn
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the turn --- */
 
 /* A checkpoint that the end of its execution cut off is told so, whatever the host made of it. */
 static void name_the_end(struct live_execution *x, struct error *err)
@@ -226,8 +221,7 @@ const struct live_item_ops checkpoint_item_ops = {.start = start,
                                                   .drop = drop,
                                                   .release = release};
 
-/* --- at a limit
- * ---------------------------------------------------------------------------------------- */
+/* --- at a limit --- */
 
 int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE], struct error *err)
 {

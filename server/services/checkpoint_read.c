@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-/* --- reading
- * ------------------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static int open_files(struct checkpoint_reading *r, const struct store_checkpoint *row,
                       struct error *err)
@@ -88,9 +86,7 @@ int checkpoint_reading_reader(struct checkpoint_reading *r, struct workspace_rea
                                 err);
 }
 
-/* --- verify
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- verify --- */
 
 static int read_all(struct checkpoint_reading *r, struct error *err)
 {
@@ -120,9 +116,7 @@ int checkpoints_verify(struct service *s, const char *tenant, const char *id, js
     return *out != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
 }
 
-/* --- restore
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- restore --- */
 
 struct restore_source {
     struct checkpoint_reading *reading;

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* --- the registry
- * ---------------------------------------------------------------------------------------- */
+/* --- the registry --- */
 
 int checkpoints_new(struct service *s, struct checkpoints **out, struct error *err)
 {
@@ -113,9 +112,7 @@ void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err)
     checkpoint_job_unref(job);
 }
 
-/* --- create
- * ------------------------------------------------------------------------------------------------
- */
+/* --- create --- */
 
 /* What a client sees while it is made. Returns owned. */
 static json_t *pending_view(const struct checkpoint_job *job, const struct store_execution *record)
@@ -231,9 +228,7 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
     return 0;
 }
 
-/* --- show
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- show --- */
 
 static json_t *resources_of(const struct workspace_manifest_resources *r)
 {
@@ -308,9 +303,7 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
     return 0;
 }
 
-/* --- delete
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- delete --- */
 
 static bool being_read(struct checkpoints *c, const char *tenant, const char *id)
 {

@@ -54,8 +54,7 @@ int checkpoints_restore(struct service *s, const char *tenant, const char *id,
                         struct api_checkpoint_restore *request, struct live_execution **out,
                         struct error *err) WARN_UNUSED;
 
-/* --- for readers: keeps DELETE away while it is held
- * --------------------------------------------------- */
+/* --- for readers: keeps DELETE away while it is held --- */
 
 struct checkpoint_reading; /* opaque */
 /* Opens row and files and marks it as being read; the files' manifest must be the row's. */

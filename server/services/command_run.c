@@ -8,8 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
-/* --- the end, on record
- * -------------------------------------------------------------------------------- */
+enum { RECORD_AGAIN_MS = 1000 };
+
+/* --- the end, on record --- */
 
 static void row_end(struct store_command *row, const char *reason, enum error_code code,
                     const char *detail)
@@ -59,6 +60,7 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
     if (store_command_update(s->store, &c->row, &err) != 0) {
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
                     c->row.command_id, NULL);
+        c->unrecorded = true;
     }
 }
 
@@ -127,8 +129,7 @@ static void record_execution_end(struct command *c, enum end_reason reason, cons
 
 static void disarm_deadline(struct live_execution *x);
 
-/* --- completion, on a worker
- * ----------------------------------------------------------------------------- */
+/* --- completion, on a worker --- */
 
 /* Whether the command itself is why its execution ends, so that its own end counts for nothing. */
 static bool own_limit(enum end_reason reason)
@@ -159,20 +160,44 @@ static void settle(struct live_item *item)
     record((struct command *)item);
 }
 
+static void let_go(struct command *c);
+
+static void record_again(void *arg)
+{
+    struct command *c = arg;
+    struct error err = ERROR_INIT;
+    c->unrecorded = store_command_update(c->service->store, &c->row, &err) != 0;
+    let_go(c);
+}
+
+static void submit_record_again(void *arg)
+{
+    struct command *c = arg;
+    pool_submit_always(c->service->pool, record_again, c);
+}
+
+/* Who waits for a command is told when its end is on record: a store that can't write now is asked again
+ * until it can. */
+static void let_go(struct command *c)
+{
+    if (c->unrecorded) {
+        timers_add(c->service->timers, clock_mono_ms() + RECORD_AGAIN_MS, submit_record_again, c);
+        return;
+    }
+    notify(c->service, &c->row);
+    command_free(c);
+}
+
 static void release(struct live_item *item)
 {
-    struct command *c = (struct command *)item;
-    notify(item->execution->service, &c->row);
-    command_free(c);
+    let_go((struct command *)item);
 }
 
 /* An end that is not its execution's. */
 static void end_alone(struct command *c)
 {
-    struct service *s = c->item.execution->service;
-    notify(s, &c->row);
     live_item_done(&c->item);
-    command_free(c);
+    let_go(c);
 }
 
 static void begin_oom(struct command *c)
@@ -218,8 +243,7 @@ static void keep_usage(struct live_execution *x, const struct host_usage *usage)
     live_unlock(x->service->live);
 }
 
-/* --- events, on the host's thread
- * ----------------------------------------------------------------------- */
+/* --- events, on the host's thread --- */
 
 static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
 {
@@ -255,8 +279,7 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
     pool_submit_always(c->item.execution->service->pool, complete, c);
 }
 
-/* --- deadline
- * -------------------------------------------------------------------------------------------- */
+/* --- deadline --- */
 
 static void on_deadline(void *arg)
 {
@@ -304,8 +327,7 @@ static void disarm_deadline(struct live_execution *x)
     }
 }
 
-/* --- start, on a worker
- * ------------------------------------------------------------------------------------ */
+/* --- start, on a worker --- */
 
 static int record_start(struct command *c, struct error *err)
 {
@@ -382,8 +404,7 @@ const struct live_item_ops command_ops = {.start = start,
                                           .drop = drop,
                                           .release = release};
 
-/* --- after a restart
- * ----------------------------------------------------------------------------------------- */
+/* --- after a restart --- */
 
 static int settle_transcript(struct service *s, struct store_command *row, bool *repaired,
                              struct error *err)

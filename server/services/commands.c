@@ -38,8 +38,7 @@ struct store_transcript_name command_transcript_name(struct service *s,
     };
 }
 
-/* --- create
- * ------------------------------------------------------------------------------------------ */
+/* --- create --- */
 
 static char **copy_argv(const struct api_command_create *request)
 {
@@ -145,6 +144,7 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     c->item.ops = &command_ops;
+    c->service = x->service;
     c->item.is_command = true;
     c->item.checkpoint_at_limit = request->on_limit_checkpoint;
     c->item.fencing_token = fencing_token;
@@ -162,8 +162,7 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     return 0;
 }
 
-/* --- show
- * --------------------------------------------------------------------------------------------- */
+/* --- show --- */
 
 bool commands_is_final(const struct store_command *row)
 {

@@ -9,7 +9,9 @@
  * host's event thread, then the worker that completes it. */
 struct command {
     struct live_item item;
+    struct service *service;
     struct store_command row;
+    bool unrecorded; /* the store has not taken its end yet */
     char **argv; /* owned array of owned strings */
     char *cwd;
     char **environment;

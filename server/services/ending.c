@@ -67,7 +67,7 @@ void ending_continue(struct live_execution *x)
     submit_destroy(x);
 }
 
-/* --- the record ------------------------------------------------------------------------------- */
+/* --- the record --- */
 
 static void set_termination(struct store_execution *record, struct live_execution *x)
 {
@@ -100,8 +100,7 @@ static void change_to_ended(struct store_execution *record, void *ctx)
     record->leftover = false;
 }
 
-/* --- destroying ---------------------------------------------------------------------------------
- */
+/* --- destroying --- */
 
 static void retry_destroy(void *arg)
 {
@@ -278,8 +277,7 @@ static void destroy(void *arg)
     live_unref(x);
 }
 
-/* --- expiry --------------------------------------------------------------------------------------
- */
+/* --- expiry --- */
 
 static void expire(void *arg)
 {

@@ -11,8 +11,7 @@
 
 enum { JSON_TEXT_MAX = 4 * 1024 * 1024, EXPIRED_KNOWN_MS = 60000 };
 
-/* --- create
- * ---------------------------------------------------------------------------------------- */
+/* --- create --- */
 
 static int text_of(const json_t *value, const char *fallback, char **out, struct error *err)
 {
@@ -127,8 +126,7 @@ int executions_create(struct service *s, const char *tenant, struct api_executio
     return provision_begin(host, &plan, &row, NULL, out, err);
 }
 
-/* --- find and show
- * ---------------------------------------------------------------------------------- */
+/* --- find and show --- */
 
 static int not_living(struct service *s, const char *tenant, const char *execution_id,
                       struct error *err)

@@ -143,7 +143,7 @@ struct live_totals {
 };
 void live_count(struct live *l, struct live_totals *out);
 
-/* --- the lane --------------------------------------------------------------------------------- */
+/* --- the lane --- */
 
 /* Puts an item in; takes a reference for it. ERROR_NOT_FOUND when the execution is ending,
  * ERROR_OVERLOADED when `queue_max` wait already. */
@@ -159,8 +159,7 @@ bool live_item_park(struct live_item *item);
 /* Drops (as aborted) the queued items that came with a token lower than `token`. */
 void live_fence_out(struct live_execution *x, int64_t token);
 
-/* --- topics and the row -------------------------------------------------------------------------
- */
+/* --- topics and the row --- */
 
 enum { LIVE_TOPIC_SIZE = 160 };
 void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id);

@@ -88,8 +88,7 @@ int executions_set_owner(struct live_execution *x, const struct api_owner *owner
     return 0;
 }
 
-/* --- PATCH
- * ------------------------------------------------------------------------------------------- */
+/* --- PATCH --- */
 
 static int check_lifetime(struct live_execution *x, int64_t expires_at, struct error *err)
 {
@@ -153,8 +152,7 @@ int executions_patch(struct live_execution *x, const struct api_execution_patch 
     return 0;
 }
 
-/* --- reclaim
- * ------------------------------------------------------------------------------------------ */
+/* --- reclaim --- */
 
 static bool foreign_match(const struct host_found *f, const char *tenant, const char *execution_id)
 {

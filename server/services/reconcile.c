@@ -11,8 +11,14 @@
 
 enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 15000 };
 
-/* --- the report ---------------------------------------------------------------------------------
- */
+/* --- the report --- */
+
+static void begin_report(struct service *s)
+{
+    pthread_mutex_lock(&s->report_lock);
+    s->report = (struct reconcile_report){.started_at = clock_wall_ms()};
+    pthread_mutex_unlock(&s->report_lock);
+}
 
 static void problem(struct service *s, const char *what, const struct error *err)
 {
@@ -47,8 +53,7 @@ static void log_report(struct service *s, const char *host)
     log_info("reconciled", "host", host, "report", text, NULL);
 }
 
-/* --- at start: what the rows say
- * ------------------------------------------------------------------- */
+/* --- at start: what the rows say --- */
 
 static bool has_checkpoint_row(void *ctx, const char *tenant, const char *id)
 {
@@ -121,15 +126,12 @@ static int load_rows(struct service *s, struct error *err)
 
 int reconcile_load(struct service *s, struct error *err)
 {
-    pthread_mutex_lock(&s->report_lock);
-    s->report = (struct reconcile_report){.started_at = clock_wall_ms()};
-    pthread_mutex_unlock(&s->report_lock);
+    begin_report(s);
     sweep_checkpoints(s);
     return load_rows(s, err);
 }
 
-/* --- commands the last run left unfinished
- * --------------------------------------------------------- */
+/* --- commands the last run left unfinished --- */
 
 /* Nobody can tell what a command that ran has done to the workspace: its execution ends with it. */
 static void end_with_command(struct service *s, struct live_execution *x)
@@ -182,8 +184,7 @@ static void settle_commands(struct service *s, struct service_host *h)
     store_command_list_done(&list);
 }
 
-/* --- one host
- * --------------------------------------------------------------------------------------- */
+/* --- one host --- */
 
 struct comparison {
     struct service_host *host;
@@ -359,19 +360,31 @@ static int look(struct service_host *h, struct error *err)
     return 0;
 }
 
+static bool first_is_done(struct service_host *h)
+{
+    pthread_mutex_lock(&h->lock);
+    bool done = h->first_done;
+    pthread_mutex_unlock(&h->lock);
+    return done;
+}
+
 static int reconcile_once(struct service_host *h, struct error *err)
 {
     struct service *s = h->service;
     if (look(h, err) != 0) {
         return -1;
     }
-    if (!h->first_done) {
+    if (!first_is_done(h)) {
         settle_commands(s, h);
+    } else {
+        begin_report(s);
     }
     if (compare(h, err) != 0) {
         return -1;
     }
+    pthread_mutex_lock(&h->lock);
     h->first_done = true;
+    pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&s->report_lock);
     s->report.completed_at = clock_wall_ms();
     pthread_mutex_unlock(&s->report_lock);

@@ -217,7 +217,7 @@ static void stored_text_is_trusted_but_checked(void **state)
     assert_int_equal(err.code, ERROR_INTERNAL);
 }
 
-/* --- base64 -------------------------------------------------------------------------------- */
+/* --- base64 --- */
 
 static void base64_round_trips(void **state)
 {
@@ -267,7 +267,7 @@ static void base64_is_strict(void **state)
     }
 }
 
-/* --- fields -------------------------------------------------------------------------------- */
+/* --- fields --- */
 
 struct sample {
     const char *text;

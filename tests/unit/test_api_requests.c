@@ -141,7 +141,7 @@ static void fencing_token_header(void **state)
     assert_int_equal(token, 0);
 }
 
-/* --- commands ------------------------------------------------------------------------------ */
+/* --- commands --- */
 
 static void command_create_in_full(void **state)
 {
@@ -297,7 +297,7 @@ static void command_args_are_bounded(void **state)
     }
 }
 
-/* --- checkpoints, images, lists ------------------------------------------------------------ */
+/* --- checkpoints, images, lists --- */
 
 static void checkpoint_requests(void **state)
 {

@@ -105,7 +105,7 @@ static void execution_that_ended(void **state)
                                  "\"1970-01-01T00:00:00.005Z\"}"));
 }
 
-/* --- commands ------------------------------------------------------------------------------ */
+/* --- commands --- */
 
 static struct api_command exited_command(void)
 {
@@ -216,7 +216,7 @@ static void a_stream_of_exactly_the_maximum_is_whole(void **state)
     free(data);
 }
 
-/* --- the rest ------------------------------------------------------------------------------ */
+/* --- the rest --- */
 
 static void checkpoint_views(void **state)
 {

@@ -16,7 +16,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-/* --- cancel -------------------------------------------------------------------------------- */
+/* --- cancel --- */
 
 static void *fire(void *arg)
 {
@@ -49,7 +49,7 @@ static void cancel_wakes_poll_and_stays(void **state)
     assert_int_equal(cancel_fd(NULL), -1);
 }
 
-/* --- pool ---------------------------------------------------------------------------------- */
+/* --- pool --- */
 
 struct gate {
     sem_t entered;
@@ -188,7 +188,7 @@ static void jobs_may_submit_jobs_while_the_pool_ends(void **state)
     assert_int_equal(atomic_load(&r.left), 0);
 }
 
-/* --- timers -------------------------------------------------------------------------------- */
+/* --- timers --- */
 
 struct ring {
     sem_t rung;

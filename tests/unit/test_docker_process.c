@@ -49,7 +49,7 @@ static void must(int result, const struct error *err)
     }
 }
 
-/* --- containers ------------------------------------------------------------------------------ */
+/* --- containers --- */
 
 static long call(struct fixture *f, const char *method, const char *path, json_t *body,
                  json_t **out)
@@ -109,7 +109,7 @@ static void container_remove(struct fixture *f)
     assert_int_equal(call(f, "DELETE", path, NULL, NULL), 204);
 }
 
-/* --- commands -------------------------------------------------------------------------------- */
+/* --- commands --- */
 
 static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
 {
@@ -395,7 +395,7 @@ static void test_no_process_left(void **state)
     expect_out(f, (struct host_exec_plan){ARGV("echo", "usable")}, "usable\n");
 }
 
-/* --- loads ----------------------------------------------------------------------------------- */
+/* --- loads --- */
 
 struct content {
     size_t mebibytes;
@@ -510,7 +510,7 @@ static void test_load_that_fails(void **state)
     cancel_unref(cancel);
 }
 
-/* --- the group ------------------------------------------------------------------------------- */
+/* --- the group --- */
 
 static int setup_sized(void **state, json_int_t memory, json_int_t pids)
 {

@@ -146,7 +146,7 @@ static void what_may_be_left_out_is_resolved(void **state)
     host_provision_plan_done(&plan);
 }
 
-/* --- workspace ----------------------------------------------------------------------------- */
+/* --- workspace --- */
 
 static void workspace_faults(void **state)
 {
@@ -250,7 +250,7 @@ static void more_disk_than_memory_is_a_warning(void **state)
     host_provision_plan_done(&plan);
 }
 
-/* --- restore ------------------------------------------------------------------------------- */
+/* --- restore --- */
 
 struct restore_case {
     const char *image;

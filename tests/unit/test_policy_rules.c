@@ -84,7 +84,7 @@ static void image_references_are_bounded(void **state)
     assert_int_equal(policy_image_reference(repeat('a', 1025), true, "/image", &err), -1);
 }
 
-/* --- environment --------------------------------------------------------------------------- */
+/* --- environment --- */
 
 static void environment_becomes_a_list(void **state)
 {
@@ -154,7 +154,7 @@ static void environment_values_are_bounded(void **state)
     assert_string_equal(err.field, "/environment/A");
 }
 
-/* --- cwd ----------------------------------------------------------------------------------- */
+/* --- cwd --- */
 
 static void cwd_is_normalised(void **state)
 {
@@ -213,7 +213,7 @@ static void cwd_is_bounded(void **state)
     assert_int_equal(policy_cwd(repeat('a', 4096), &out, &err), 0);
 }
 
-/* --- metadata, labels, network ------------------------------------------------------------- */
+/* --- metadata, labels, network --- */
 
 /* {"a":{"a":…}} `depth` deep. Returns owned. */
 static json_t *nested(int depth)
@@ -342,7 +342,7 @@ static void network_is_none(void **state)
     assert_string_equal(missing.field, "/network");
 }
 
-/* --- git roots ----------------------------------------------------------------------------- */
+/* --- git roots --- */
 
 static void git_roots(void **state)
 {

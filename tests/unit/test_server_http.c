@@ -257,8 +257,7 @@ static void test_overloaded_says_when(void **state)
     answer_done(&a);
 }
 
-/* --- framing
- * --------------------------------------------------------------------------------------- */
+/* --- framing --- */
 
 static void expect_refused_and_closed(const struct fixture *f, const char *request)
 {
@@ -347,8 +346,7 @@ static void test_huge_head_is_refused(void **state)
     close(fd);
 }
 
-/* --- bodies
- * --------------------------------------------------------------------------------------- */
+/* --- bodies --- */
 
 static void test_large_body_refused_before_it_is_read(void **state)
 {
@@ -480,8 +478,7 @@ static void test_half_closed_peer_gets_its_answer(void **state)
     close(fd);
 }
 
-/* --- who may ask
- * ----------------------------------------------------------------------------------- */
+/* --- who may ask --- */
 
 static void test_loopback_rules(void **state)
 {
@@ -541,8 +538,7 @@ static void test_cors(void **state)
     answer_done(&a);
 }
 
-/* --- listening
- * --------------------------------------------------------------------------------------- */
+/* --- listening --- */
 
 static void expect_listen_fault(const struct fixture *f, const char *listen, enum error_code code)
 {

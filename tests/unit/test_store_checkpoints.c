@@ -97,8 +97,7 @@ static void test_lists(void **state)
     assert_int_equal(count_list(f->store, &filter, 0), 2);
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 struct place {
     char root[128];
@@ -226,8 +225,7 @@ static void test_large_manifest_is_invalid(void **state)
     free(manifest);
 }
 
-/* --- the sweep -----------------------------------------------------------------------------------
- */
+/* --- the sweep --- */
 
 static bool only_kept(void *ctx, const char *tenant, const char *id)
 {
@@ -259,8 +257,7 @@ static void test_sweep(void **state)
     assert_int_equal(removed, 0);
 }
 
-/* --- stopped at each point -----------------------------------------------------------------------
- */
+/* --- stopped at each point --- */
 
 static int publish_and_leave(const char *root, const char *id)
 {

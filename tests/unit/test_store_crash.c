@@ -150,8 +150,7 @@ static void test_stopped_at_each_point(void **state)
     }
 }
 
-/* --- killed at any time
- * ---------------------------------------------------------------------------- */
+/* --- killed at any time --- */
 
 /* Inserts for ever and says after each insert which it was. */
 static int insert_for_ever(const char *directory, const char *pipe_fd)
@@ -217,8 +216,7 @@ static void test_killed_while_writing(void **state)
     store_close(s);
 }
 
-/* --- really full
- * ------------------------------------------------------------------------------------ */
+/* --- really full --- */
 
 static int fill(const char *directory, const char *name)
 {

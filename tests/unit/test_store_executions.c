@@ -167,8 +167,7 @@ static void test_bad_rows_are_refused(void **state)
     assert_int_equal(e.incarnation, 1);
 }
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 enum { ROWS = 120, PAGE = 7 };
 
@@ -307,8 +306,7 @@ static void test_labels_follow_updates(void **state)
     assert_int_equal(list.count, 0);
 }
 
-/* --- a hundred thousand ended ones
- * ---------------------------------------------------------------- */
+/* --- a hundred thousand ended ones --- */
 
 enum { MANY = 100000 };
 

@@ -157,8 +157,7 @@ static void test_migration_survives_a_kill(void **state)
     }
 }
 
-/* --- the wrapper -------------------------------------------------------------------------------
- */
+/* --- the wrapper --- */
 
 struct attempts {
     int busy; /* how many come to nothing */

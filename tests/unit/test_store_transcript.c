@@ -171,8 +171,7 @@ static void test_large_appends_are_split(void **state)
     free(data);
 }
 
-/* --- tails
- * ---------------------------------------------------------------------------------------- */
+/* --- tails --- */
 
 struct sample {
     char *data;
@@ -320,8 +319,7 @@ static void test_every_flipped_bit(void **state)
     free(s.data);
 }
 
-/* --- failures ------------------------------------------------------------------------------------
- */
+/* --- failures --- */
 
 static int write_on_full_disk(const char *directory)
 {

@@ -159,7 +159,7 @@ int fixture_feed_tree(const char *dir, struct workspace_sink *sink, struct error
     return r;
 }
 
-/* --- applying -------------------------------------------------------------------------------- */
+/* --- applying --- */
 
 static void set_times(int dir_fd, const char *path, int64_t ns)
 {
@@ -254,7 +254,7 @@ void fixture_apply_done(struct fixture_apply *a)
     }
 }
 
-/* --- describing ------------------------------------------------------------------------------ */
+/* --- describing --- */
 
 struct describe {
     struct workspace_sink sink;
@@ -314,7 +314,7 @@ int64_t fixture_disk_bytes(const char *dir, const char *name)
     return (int64_t)st.st_blocks * 512;
 }
 
-/* --- logging --------------------------------------------------------------------------------- */
+/* --- logging --- */
 
 static int log_begin(struct workspace_sink *sink, const struct workspace_entry *e,
                      struct error *err)
@@ -358,7 +358,7 @@ void fixture_log_done(struct fixture_log *l)
     buf_done(&l->text);
 }
 
-/* --- files ----------------------------------------------------------------------------------- */
+/* --- files --- */
 
 void fixture_directory_make(char out[64])
 {
