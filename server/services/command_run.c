@@ -176,8 +176,8 @@ static void submit_record_again(void *arg)
     pool_submit_always(c->service->pool, record_again, c);
 }
 
-/* Who waits for a command is told when its end is on record: a store that can't write now is asked again
- * until it can. */
+/* Who waits for a command is told when its end is on record: a store that can't write now is asked
+ * again until it can. */
 static void let_go(struct command *c)
 {
     if (c->unrecorded) {

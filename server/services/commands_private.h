@@ -12,7 +12,7 @@ struct command {
     struct service *service;
     struct store_command row;
     bool unrecorded; /* the store has not taken its end yet */
-    char **argv; /* owned array of owned strings */
+    char **argv;     /* owned array of owned strings */
     char *cwd;
     char **environment;
     bool has_stdin;
