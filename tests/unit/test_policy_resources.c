@@ -1,26 +1,9 @@
 /* The six limits: bounds, a host's own ranges, cpus as whole numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "policy_fixture.h"
 
-#include <cmocka.h>
-
-#include "api/json.h"
 #include "policy/policy.h"
 
 #include <string.h>
-
-static json_t *json_of(const char *text)
-{
-    struct error err = ERROR_INIT;
-    json_t *value = NULL;
-
-    if (api_json_parse(text, strlen(text), &value, &err) != 0) {
-        fail_msg("%s: %s", text, err.detail);
-    }
-    return value;
-}
 
 static const char ALL[] = "{\"cpus\":2,\"memoryBytes\":67108864,\"diskBytes\":1048576,\"pids\":64,"
                           "\"runtimeMs\":60000,\"maxOutputBytes\":1024}";

@@ -1,28 +1,11 @@
 /* Each rule by itself, as a table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "policy_fixture.h"
 
-#include <cmocka.h>
-
-#include "api/json.h"
 #include "policy/policy.h"
 
 #include <string.h>
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-static json_t *json_of(const char *text)
-{
-    struct error err = ERROR_INIT;
-    json_t *value = NULL;
-
-    if (api_json_parse(text, strlen(text), &value, &err) != 0) {
-        fail_msg("%s: %s", text, err.detail);
-    }
-    return value;
-}
 
 /* `count` times `c`, into a static buffer. */
 static const char *repeat(char c, size_t count)
