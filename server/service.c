@@ -80,19 +80,20 @@ static void on_oom(void *ctx, const struct host_identity *id)
     timers_add(x->service->timers, clock_mono_ms() + OOM_REPORT_MS, end_for_memory, x);
 }
 
+/* The first word after a start says what is known already: that start has compared. */
 static void on_up(void *ctx, bool up)
 {
     struct service_host *h = ctx;
     pthread_mutex_lock(&h->lock);
-    bool known = h->first_done;
-    h->reconciled = false;
+    bool returned = up && h->first_done && !h->status.available;
     if (!up) {
+        h->reconciled = false;
         h->status.available = false;
         snprintf(h->status.reason, sizeof(h->status.reason),
                  "the connection to the engine is lost");
     }
     pthread_mutex_unlock(&h->lock);
-    if (up && known) {
+    if (returned) {
         reconcile_request(h);
     }
 }
