@@ -10,6 +10,7 @@
 struct slot {
     int64_t at;
     timer_fn fn;
+    timer_fn drop; /* NULL: nothing is held */
     void *arg;
     uint32_t uses;
     uint32_t heap_index; /* while pending */
@@ -198,16 +199,30 @@ void timers_stop(struct timers *t)
     }
 }
 
+/* No thread is left: what a callback would have taken over goes now. */
+static void drop_pending(struct timers *t)
+{
+    for (uint32_t i = 0; i < t->heap_len; i++) {
+        const struct slot *slot = &t->slots[t->heap[i]];
+
+        if (slot->drop != NULL) {
+            slot->drop(slot->arg);
+        }
+    }
+}
+
 void timers_free(struct timers *t)
 {
     if (t == NULL) {
         return;
     }
     timers_stop(t);
+    drop_pending(t);
     timers_destroy(t);
 }
 
-uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg)
+uint64_t timers_add_held(struct timers *t, int64_t at_mono_ms, timer_fn fn, timer_fn drop,
+                         void *arg)
 {
     struct slot *slot;
     uint32_t index;
@@ -224,6 +239,7 @@ uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg
     t->first_free = slot->next_free;
     slot->at = at_mono_ms < 0 ? 0 : at_mono_ms;
     slot->fn = fn;
+    slot->drop = drop;
     slot->arg = arg;
     slot->uses++;
     slot->pending = true;
@@ -236,6 +252,11 @@ uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg
     }
     pthread_mutex_unlock(&t->mutex);
     return id;
+}
+
+uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg)
+{
+    return timers_add_held(t, at_mono_ms, fn, NULL, arg);
 }
 
 bool timers_cancel(struct timers *t, uint64_t id)

@@ -21,6 +21,10 @@ void timers_free(struct timers *t);
 /* Runs fn(arg) once when clock_mono_ms() reaches `at_mono_ms`. Returns an id (> 0) for
  * timers_cancel. */
 uint64_t timers_add(struct timers *t, int64_t at_mono_ms, timer_fn fn, void *arg);
+/* The same for a callback that owns what `arg` is: where it never runs because the timers are
+ * freed, drop(arg) is called instead. A cancelled one is the caller's again. */
+uint64_t timers_add_held(struct timers *t, int64_t at_mono_ms, timer_fn fn, timer_fn drop,
+                         void *arg);
 /* True when it had not begun to run and now never will; false when it ran, runs or is unknown. */
 bool timers_cancel(struct timers *t, uint64_t id);
 

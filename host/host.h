@@ -42,12 +42,14 @@ void host_provisioned_done(struct host_provisioned *p);
 enum host_stream { HOST_STDOUT, HOST_STDERR };
 
 struct host_exec_result {
-    bool started;   /* false: not-started, exit_code is 126 or 127 and detail says why */
-    int exit_code;  /* 0..255, -1 when a signal ended it or the host can't know */
-    int signal;     /* number, 0 when none */
-    bool oom;       /* an OOM kill happened in the execution while the command ran */
-    bool lost;      /* the host lost the command (engine gone, container gone): no result */
-    int64_t cpu_ms; /* of the command's process tree as far as waited for; -1 unknown */
+    bool started;       /* false: not-started, exit_code is 126 or 127 and detail says why */
+    int exit_code;      /* 0..255, -1 when a signal ended it or the host can't know */
+    int signal;         /* number, 0 when none */
+    bool oom;           /* an OOM kill happened in the execution while the command ran */
+    bool runner_killed; /* the exit code is the host's word for a runner that was killed: memory may
+                         * have been why */
+    bool lost;          /* the host lost the command (engine gone, container gone): no result */
+    int64_t cpu_ms;     /* of the command's process tree as far as waited for; -1 unknown */
     int64_t memory_peak_bytes; /* of the execution; -1 unknown */
     struct host_usage usage;   /* of the execution up to now */
     char detail[256];          /* for people; "" when there is nothing to say */

@@ -77,7 +77,8 @@ static void on_oom(void *ctx, const struct host_identity *id)
         live_unref(x);
         return;
     }
-    timers_add(x->service->timers, clock_mono_ms() + OOM_REPORT_MS, end_for_memory, x);
+    timers_add_held(x->service->timers, clock_mono_ms() + OOM_REPORT_MS, end_for_memory, live_drop,
+                    x);
 }
 
 /* The first word after a start says what is known already: that start has compared. */

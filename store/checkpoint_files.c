@@ -258,6 +258,13 @@ void store_checkpoint_draft_done(struct store_checkpoint_draft *draft)
 
 /* --- published --- */
 
+static bool is_regular(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int open_file(const char *directory, const char *name, int *out, struct error *err)
 {
     _cleanup_free_ char *path = path_join(directory, name);
@@ -266,7 +273,13 @@ static int open_file(const char *directory, const char *name, int *out, struct e
     if (path == NULL) {
         return out_of_memory(err);
     }
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    /* Nonblocking, because what stands there may be a FIFO by now. */
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && !is_regular(fd)) {
+        close(fd);
+        return error_set(err, ERROR_CHECKPOINT_INVALID, "the checkpoint's %s is no regular file",
+                         name);
+    }
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
         return error_set(err, ERROR_CHECKPOINT_INVALID, "the checkpoint's file %s is missing",
                          name);

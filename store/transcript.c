@@ -223,7 +223,7 @@ static int reopen(struct store_transcript *t, const struct store_transcript_name
     if (find_end(name, &end, err) != 0) {
         return -1;
     }
-    t->fd = open(t->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    t->fd = open(t->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (t->fd < 0) {
         return fail_errno(t, errno, "open", err);
     }

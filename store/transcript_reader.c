@@ -26,17 +26,23 @@ int store_transcript_open(const struct store_transcript_name *name,
 {
     _cleanup_free_ char *path = transcript_path(name, err);
     struct store_transcript_reader *r;
+    struct stat st;
     int fd;
 
     if (path == NULL) {
         return -1;
     }
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    /* Nonblocking, because what stands there may be a FIFO by now. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         return error_set(err, ERROR_NOT_FOUND, "command %s has no transcript", name->command_id);
     }
     if (fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot open %s", path);
+    }
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return error_set(err, ERROR_INTERNAL, "%s is no regular file", path);
     }
     r = calloc(1, sizeof(*r));
     if (r == NULL) {

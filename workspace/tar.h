@@ -21,6 +21,8 @@ struct workspace_tar_source {
     void *ctx;
     const char *strip;          /* first path component to drop ("workspace"), or NULL */
     int64_t apparent_bytes_max; /* ERROR_RESOURCE_LIMIT beyond; < 0: no bound */
+    size_t directory_path_max;  /* a longer directory is ERROR_RESOURCE_LIMIT: who made the stream
+                                 * can't  read all that may be in it; 0: no bound */
     enum error_code fault;      /* what a malformed stream is; ERROR_NONE: ERROR_RUNTIME */
 };
 

@@ -83,6 +83,7 @@ void process_result_from_end(struct host_exec_result *out, const struct docker_e
         return;
     }
     out->started = true;
+    out->runner_killed = true;
     set_detail(out, "the command's runner was killed from inside%s%s", has_text ? ": " : "", text);
 }
 

@@ -6,9 +6,12 @@
 #include "workspace/git.h"
 #include "workspace/tar.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { UNPAUSE_TRIES = 3, UNPAUSE_PAUSE_MS = 200, FREEZE_TIMEOUT_MS = 15 * 1000 };
+/* The engine leaves out, without a word, what has a longer path on its side. */
+enum { ENGINE_PATH_MAX = 4095 };
 
 /* --- out --- */
 
@@ -100,6 +103,7 @@ static int read_workspace(struct docker_host *h, const char *container,
         .read = engine_download_read,
         .strip = "workspace",
         .apparent_bytes_max = plan->apparent_bytes_max,
+        .directory_path_max = ENGINE_PATH_MAX - sizeof(CONTAINER_WORKSPACE "/") - NAME_MAX,
     };
     struct engine_download *download;
     long status;

@@ -40,6 +40,7 @@ static void block_signals(sigset_t *set)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGHUP, &ignore, NULL); /* a closed terminal ends no service */
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);

@@ -147,7 +147,7 @@ static void record(struct command *c)
     memcpy(detail, x->ending_detail, sizeof(detail));
     store_text_set(&c->row.termination_checkpoint_id, x->limit_checkpoint);
     live_unlock(x->service->live);
-    bool killed = c->result.lost || c->result.signal == SIGKILL;
+    bool killed = c->result.lost || c->result.signal == SIGKILL || c->result.runner_killed;
     if (reason != END_NONE && (own_limit(reason) || killed)) {
         record_execution_end(c, reason, detail);
     } else {
@@ -176,12 +176,18 @@ static void submit_record_again(void *arg)
     pool_submit_always(c->service->pool, record_again, c);
 }
 
+static void drop_command(void *arg)
+{
+    command_free(arg);
+}
+
 /* Who waits for a command is told when its end is on record: a store that can't write now is asked
  * again until it can. */
 static void let_go(struct command *c)
 {
     if (c->unrecorded) {
-        timers_add(c->service->timers, clock_mono_ms() + RECORD_AGAIN_MS, submit_record_again, c);
+        timers_add_held(c->service->timers, clock_mono_ms() + RECORD_AGAIN_MS, submit_record_again,
+                        drop_command, c);
         return;
     }
     notify(c->service, &c->row);
@@ -203,10 +209,23 @@ static void end_alone(struct command *c)
 static void begin_oom(struct command *c)
 {
     char detail[160];
-    snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes, peak %lld bytes",
-             (long long)c->item.execution->limits.memory_bytes,
-             (long long)c->result.memory_peak_bytes);
+    char peak[64] = "";
+    if (c->result.memory_peak_bytes >= 0) {
+        snprintf(peak, sizeof(peak), ", peak %lld bytes", (long long)c->result.memory_peak_bytes);
+    }
+    snprintf(detail, sizeof(detail), "killed for memory: limit %lld bytes%s",
+             (long long)c->item.execution->limits.memory_bytes, peak);
     ending_begin(c->item.execution, END_OOM, detail);
+}
+
+/* Whether the host told of an OOM kill while this command had its turn. */
+static bool memory_ran_out(const struct command *c)
+{
+    struct live_execution *x = c->item.execution;
+    live_lock(x->service->live);
+    bool told = x->oom_serial == c->item.serial;
+    live_unlock(x->service->live);
+    return told;
 }
 
 static void complete(void *arg)
@@ -214,7 +233,7 @@ static void complete(void *arg)
     struct command *c = arg;
     struct live_execution *x = c->item.execution;
     disarm_deadline(x);
-    if (c->result.oom) {
+    if (c->result.oom || (c->result.runner_killed && memory_ran_out(c))) {
         begin_oom(c);
     } else if (c->storage.code != ERROR_NONE) {
         ending_begin(x, END_ABORTED, c->storage.detail);
@@ -309,7 +328,7 @@ static void arm_deadline(struct command *c)
     x->deadline_at = at;
     x->deadline_ms = c->row.timeout_ms;
     live_unlock(x->service->live);
-    uint64_t timer = timers_add(x->service->timers, at, on_deadline, live_ref(x));
+    uint64_t timer = timers_add_held(x->service->timers, at, on_deadline, live_drop, live_ref(x));
     live_lock(x->service->live);
     x->deadline_timer = timer;
     live_unlock(x->service->live);

@@ -60,6 +60,8 @@ static int fill_row(struct store_command *row, const struct live_execution *x,
     id_generate("cmd", id);
     row->execution_row = x->row;
     row->tenant = strdup(x->tenant);
+    row->execution_id = strdup(x->execution_id);
+    row->incarnation = x->incarnation;
     row->command_id = strdup(request->command_id != NULL ? request->command_id : id);
     row->state = STORE_COMMAND_QUEUED;
     row->command = strdup(request->command);
@@ -75,8 +77,8 @@ static int fill_row(struct store_command *row, const struct live_execution *x,
     row->usage_cpu_ms = -1;
     row->usage_memory_peak_bytes = -1;
     row->usage_wall_ms = -1;
-    bool complete = row->tenant != NULL && row->command_id != NULL && row->command != NULL &&
-                    row->args != NULL && row->environment != NULL;
+    bool complete = row->tenant != NULL && row->execution_id != NULL && row->command_id != NULL &&
+                    row->command != NULL && row->args != NULL && row->environment != NULL;
     return complete ? 0 : -1;
 }
 

@@ -119,7 +119,8 @@ static void attempt_failed(struct live_execution *x, const struct error *err)
     int64_t delay = attempt < 7 ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MAX_MS;
     log_failure(LOG_LEVEL_WARN, err, "ending an execution failed, going on with backoff",
                 "execution", x->execution_id, "tenant", x->tenant, NULL);
-    timers_add(x->service->timers, clock_mono_ms() + delay, retry_destroy, live_ref(x));
+    timers_add_held(x->service->timers, clock_mono_ms() + delay, retry_destroy, live_drop,
+                    live_ref(x));
     live_notify(x);
 }
 
@@ -301,8 +302,8 @@ void ending_arm_expiry(struct live_execution *x)
     int64_t left = x->expires_at - clock_wall_ms();
     live_unlock(x->service->live);
     live_ref(x);
-    uint64_t timer =
-        timers_add(x->service->timers, clock_mono_ms() + (left > 0 ? left : 0), expire, x);
+    uint64_t timer = timers_add_held(x->service->timers, clock_mono_ms() + (left > 0 ? left : 0),
+                                     expire, live_drop, x);
     live_lock(x->service->live);
     x->expiry_timer = timer;
     live_unlock(x->service->live);

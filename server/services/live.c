@@ -168,6 +168,11 @@ void live_unref(struct live_execution *x)
     }
 }
 
+void live_drop(void *x)
+{
+    live_unref(x);
+}
+
 /* An ended one may stand beside its successor for the moment between its row and its removal. */
 struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id)
 {

@@ -129,6 +129,8 @@ struct live_execution *live_add(struct service *s, struct service_host *host,
                                 struct store_execution *record);
 struct live_execution *live_ref(struct live_execution *x);
 void live_unref(struct live_execution *x); /* NULL is fine */
+/* live_unref for timers_add_held. */
+void live_drop(void *x);
 /* Returns owned, or NULL when nothing of the id lives. */
 struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id);
 /* Takes it out of the registry. */

@@ -131,9 +131,9 @@ def make_repository(row, step):
 
 def file_action(row, step):
     """{"file": path, "write"|"mkdir"|"link"|"absent"|"exists"|"json"|"flip"|"truncate"|"append"|
-    "mode"|"edit"|"text"}"""
+    "mode"|"edit"|"text"|"fifo"}"""
     known(step, "file", "write", "mkdir", "link", "absent", "exists", "json", "flip", "truncate",
-          "append", "mode", "edit", "text", "removeFile", "saveJson", "size")
+          "append", "mode", "edit", "text", "removeFile", "saveJson", "size", "fifo")
     path = pathlib.Path(row.fill(step["file"]))
     for key, function in FILE_VERBS.items():
         if key in step:
@@ -143,6 +143,11 @@ def file_action(row, step):
 def file_write(_row, path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def file_fifo(_row, path, _argument):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
 
 
 def file_absent(_row, path, _argument):
@@ -180,6 +185,7 @@ def file_edit(_row, path, changes):
 
 
 FILE_VERBS = {
+    "fifo": file_fifo,
     "write": file_write, "absent": file_absent, "exists": file_exists, "flip": file_flip,
     "truncate": file_truncate, "append": file_append, "edit": file_edit,
     "mkdir": lambda row, path, _: path.mkdir(parents=True, exist_ok=True),

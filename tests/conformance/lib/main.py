@@ -117,6 +117,7 @@ def check_end(world, report):
     try:
         instance = instance_of(world)
         world.service.stop()
+        world.service.check_log()
         left = world.engine.left_of(instance) if world.host == "docker" else []
         if left:
             report.other("after all rows", f"left behind: {left}")

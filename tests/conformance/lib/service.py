@@ -115,6 +115,13 @@ class Service:
             if found:
                 raise ServiceError(f"sanitizer: {text[max(0, found.start() - 200):][:3000]}")
 
+    def check_log(self):
+        """Raises where the service logged an error: nothing that a client does is one."""
+        for number in range(1, self.starts + 1):
+            for line in (self.directory / f"stderr.{number}").read_text("utf-8").splitlines():
+                if '"level":"error"' in line:
+                    raise ServiceError(f"logged: {line[:1000]}")
+
     def last_errors(self):
         path = self.directory / f"stderr.{self.starts}"
         return path.read_text("utf-8", "replace")[-2000:] if path.exists() else ""
