@@ -35,16 +35,30 @@ static int keep_wait(struct http_exchange *x, const struct command_wait *w, stru
     return 0;
 }
 
-static bool command_ready(struct http_exchange *x)
+static bool command_final(struct http_exchange *x)
 {
     struct service *s = http_service(x);
     const struct command_wait *w = http_state(x);
     struct error err = ERROR_INIT;
     struct store_command row = {0};
-    bool ready = store_command_get(s->store, w->execution_row, w->command_id, &row, &err) != 0 ||
+    bool final = store_command_get(s->store, w->execution_row, w->command_id, &row, &err) != 0 ||
                  commands_is_final(&row);
     store_command_done(&row);
-    return ready;
+    return final;
+}
+
+/* Only a POST is told that its command's end can't be recorded: it would wait for as long as that.
+ */
+static bool command_stuck(struct http_exchange *x, struct error *err)
+{
+    const struct command_wait *w = http_state(x);
+    return w->execution != NULL && commands_is_unrecorded(w->execution, w->command_id, err);
+}
+
+static bool command_ready(struct http_exchange *x)
+{
+    struct error ignored = ERROR_INIT;
+    return command_final(x) || command_stuck(x, &ignored);
 }
 
 /* A command whose execution never came to be is the execution's failure, not a command's. */
@@ -87,6 +101,11 @@ static void await_command(struct http_exchange *x)
         char topic[LIVE_TOPIC_SIZE];
         live_topic_command(topic, w->execution_row, w->command_id);
         http_wait(x, topic, w->until, command_ready, await_command);
+        return;
+    }
+    struct error err = ERROR_INIT;
+    if (command_stuck(x, &err)) {
+        route_fail(x, &err);
         return;
     }
     reply_command(x, w);

@@ -61,6 +61,11 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
                     c->row.command_id, NULL);
         c->unrecorded = true;
+        struct live_execution *x = c->item.execution;
+        live_lock(s->live);
+        x->unrecorded_row = c->row.row;
+        x->unrecorded = err;
+        live_unlock(s->live);
     }
 }
 
@@ -181,11 +186,12 @@ static void drop_command(void *arg)
     command_free(arg);
 }
 
-/* Who waits for a command is told when its end is on record: a store that can't write now is asked
+/* A command is over for everybody when its end is on record: a store that can't write now is asked
  * again until it can. */
 static void let_go(struct command *c)
 {
     if (c->unrecorded) {
+        notify(c->service, &c->row); /* a POST answers why it can't say more */
         timers_add_held(c->service->timers, clock_mono_ms() + RECORD_AGAIN_MS, submit_record_again,
                         drop_command, c);
         return;
@@ -204,6 +210,13 @@ static void end_alone(struct command *c)
 {
     live_item_done(&c->item);
     let_go(c);
+}
+
+/* For the client, who is not to read the service's paths. */
+static const char *storage_detail(const struct command *c)
+{
+    return c->storage.code == ERROR_STORAGE_FULL ? "the output could not be kept: the disk is full"
+                                                 : "the output could not be kept";
 }
 
 static void begin_oom(struct command *c)
@@ -236,7 +249,7 @@ static void complete(void *arg)
     if (c->result.oom || (c->result.runner_killed && memory_ran_out(c))) {
         begin_oom(c);
     } else if (c->storage.code != ERROR_NONE) {
-        ending_begin(x, END_ABORTED, c->storage.detail);
+        ending_begin(x, END_ABORTED, storage_detail(c));
     } else if (c->result.lost) {
         ending_begin(x, END_HOST_LOST, c->result.detail);
     }
@@ -274,7 +287,9 @@ static bool on_output(void *ctx, enum host_stream stream, const void *data, size
     enum store_record_kind kind = stream == HOST_STDOUT ? STORE_RECORD_STDOUT : STORE_RECORD_STDERR;
     if (keep > 0 && store_transcript_append(c->transcript, kind, data, keep, &c->storage) != 0) {
         c->row.truncated = true;
-        ending_begin(x, END_ABORTED, c->storage.detail);
+        log_failure(LOG_LEVEL_ERROR, &c->storage, "output could not be kept", "command",
+                    c->row.command_id, NULL);
+        ending_begin(x, END_ABORTED, storage_detail(c));
         return false;
     }
     c->captured += (int64_t)keep;

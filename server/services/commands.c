@@ -164,6 +164,23 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     return 0;
 }
 
+bool commands_is_unrecorded(struct live_execution *x, const char *command_id, struct error *err)
+{
+    struct store_command row = {0};
+    struct error ignored = ERROR_INIT;
+    if (store_command_get(x->service->store, x->row, command_id, &row, &ignored) != 0) {
+        return false;
+    }
+    live_lock(x->service->live);
+    bool unrecorded = !commands_is_final(&row) && x->unrecorded_row == row.row;
+    if (unrecorded) {
+        *err = x->unrecorded;
+    }
+    live_unlock(x->service->live);
+    store_command_done(&row);
+    return unrecorded;
+}
+
 /* --- show --- */
 
 bool commands_is_final(const struct store_command *row)

@@ -13,6 +13,9 @@
 int commands_create(struct live_execution *x, const struct api_command_create *request,
                     int64_t fencing_token, char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
 
+/* Whether the store refuses to take that command's end, and why. */
+bool commands_is_unrecorded(struct live_execution *x, const char *command_id, struct error *err);
+
 bool commands_is_final(const struct store_command *row);
 const char *commands_state_name(enum store_command_state state);
 

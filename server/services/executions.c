@@ -178,7 +178,10 @@ const char *executions_state_name(enum store_execution_state state)
     return state_names[state];
 }
 
-static struct host_usage newest_usage(struct service *s, const struct store_execution *row)
+/* What the registry knows beyond the row: the newest usage, and an end that could not be recorded
+ * yet. */
+static struct host_usage newest(struct service *s, const struct store_execution *row,
+                                enum store_execution_state *state)
 {
     struct host_usage usage = {
         .cpu_ms = row->usage_cpu_ms,
@@ -191,6 +194,7 @@ static struct host_usage newest_usage(struct service *s, const struct store_exec
         if (x != NULL && x->row == row->row) {
             live_lock(s->live);
             usage = x->usage;
+            *state = x->ending != END_NONE ? STORE_TERMINATING : row->state;
             live_unlock(s->live);
         }
         live_unref(x);
@@ -239,11 +243,12 @@ json_t *executions_encode(struct service *s, const struct store_execution *row)
         stored_values_done(&v);
         return NULL;
     }
-    struct host_usage usage = newest_usage(s, row);
+    enum store_execution_state state = row->state;
+    struct host_usage usage = newest(s, row, &state);
     const struct api_execution view = {
         .execution_id = row->execution_id,
         .incarnation = row->incarnation,
-        .state = executions_state_name(row->state),
+        .state = executions_state_name(state),
         .host = row->host,
         .image = row->image,
         .requested_at = row->requested_at,

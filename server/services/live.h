@@ -109,7 +109,9 @@ struct live_execution {
     struct error failure;           /* [lock] of the last attempt to destroy */
     struct error provision_failure; /* [lock] why it never became ready */
     char limit_checkpoint[ID_SIZE]; /* [lock] made when a command hit a limit; "" when none */
-    uint64_t oom_serial;            /* [lock] the item that was running when memory ran out */
+    int64_t unrecorded_row;  /* [lock] of the newest command whose end the store refused; 0 */
+    struct error unrecorded; /* [lock] why */
+    uint64_t oom_serial;     /* [lock] the item that was running when memory ran out */
 
     pthread_mutex_t record_lock;
     struct store_execution record; /* mirror of the row */

@@ -66,7 +66,8 @@ static void put_end(struct made *t)
 static int feed(struct made *t, const char *strip, struct fixture_log *log, struct error *err)
 {
     struct fixture_bytes bytes = {t->bytes.data, t->bytes.len, 0, 777};
-    struct workspace_tar_source source = {fixture_bytes_read, &bytes, strip, -1, ERROR_NONE};
+    struct workspace_tar_source source = {
+        .read = fixture_bytes_read, .ctx = &bytes, .strip = strip, .apparent_bytes_max = -1};
     int r = workspace_tar_feed(&source, &log->sink, err);
     if (r == 0) {
         assert_int_equal(bytes.at, bytes.len);
@@ -252,7 +253,8 @@ static void apparent_bound(void **state)
         struct error err = ERROR_INIT;
         fixture_log_init(&log);
         struct fixture_bytes bytes = {t.bytes.data, t.bytes.len, 0, 100000};
-        struct workspace_tar_source source = {fixture_bytes_read, &bytes, NULL, max, ERROR_NONE};
+        struct workspace_tar_source source = {
+            .read = fixture_bytes_read, .ctx = &bytes, .apparent_bytes_max = max};
         int r = workspace_tar_feed(&source, &log.sink, &err);
         assert_int_equal(r, max >= 10 ? 0 : -1);
         assert_int_equal(err.code, max >= 10 ? ERROR_NONE : ERROR_RESOURCE_LIMIT);
