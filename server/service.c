@@ -145,7 +145,7 @@ static int open_parts(struct service *s, struct error *err)
         store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
         pool_new((unsigned)c->worker_threads, (unsigned)c->worker_queue, &s->pool, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
-        live_new(&s->live, err) != 0 || checkpoints_new(s, &s->checkpoints, err) != 0) {
+        live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0) {
         return -1;
     }
     return add_docker(s, err);

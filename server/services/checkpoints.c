@@ -13,13 +13,12 @@
 
 /* --- the registry --- */
 
-int checkpoints_new(struct service *s, struct checkpoints **out, struct error *err)
+int checkpoints_new(struct checkpoints **out, struct error *err)
 {
     struct checkpoints *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    (void)s;
     pthread_mutex_init(&c->lock, NULL);
     TAILQ_INIT(&c->jobs);
     TAILQ_INIT(&c->readings);

@@ -12,7 +12,7 @@
 
 /* The checkpoints being made and being read; owned by the service, any thread. */
 struct checkpoints;
-int checkpoints_new(struct service *s, struct checkpoints **out, struct error *err) WARN_UNUSED;
+int checkpoints_new(struct checkpoints **out, struct error *err) WARN_UNUSED;
 void checkpoints_free(struct checkpoints *c); /* NULL is fine */
 
 /* One being made, or just made. Reference counted. */
