@@ -62,7 +62,7 @@ int checkpoint_reading_open(struct service *s, const char *tenant, const char *i
                             struct checkpoint_reading **out, struct error *err) WARN_UNUSED;
 void checkpoint_reading_close(struct checkpoint_reading *r); /* NULL is fine */
 const struct workspace_manifest *checkpoint_reading_manifest(const struct checkpoint_reading *r);
-/* Two independent passes need two readers over the same files. Returns owned. */
+/* A reader over its files; one serves both passes of a restore. Returns owned. */
 int checkpoint_reading_reader(struct checkpoint_reading *r, struct workspace_reader **out,
                               struct error *err) WARN_UNUSED;
 
