@@ -47,14 +47,28 @@ enum guest_frame_type {
     GUEST_EXIT = 4,    /* payload: struct guest_exit as GUEST_EXIT_SIZE bytes; the last frame */
     GUEST_FAILED = 5,  /* the helper could not do its work: errnum u32 and text; the last frame */
     GUEST_DONE = 6,    /* load: all applied and closed; payload empty; the last frame */
+    GUEST_STDIN_TAKEN = 7, /* payload: uint32, bytes of GUEST_STDIN that have left the window since
+                            * the last such frame */
 };
 
-/* run: service → guest on standard input: raw bytes of the program's standard input until EOF,
- * present only with the option --stdin. */
+/* run: service → guest on standard input, from the start until GUEST_EXIT. Its end means that no
+ * more comes; the program's own standard input is closed by GUEST_STDIN_EOF alone, so that a
+ * service that went away never looks like complete input. */
+enum guest_input_type {
+    GUEST_STDIN = 32,     /* payload: bytes for the program; only with --stdin */
+    GUEST_STDIN_EOF = 33, /* payload empty: closes it once they are taken; nothing may follow it */
+    GUEST_SIGNAL = 34,    /* payload: uint32 signal number, to the leader and its process group */
+};
+
+/* How many bytes of GUEST_STDIN may be under way that no GUEST_STDIN_TAKEN has told of: the guest
+ * always has room for them, so that a signal never waits behind input that nobody reads. Bytes for
+ * a program that has closed its end are taken and dropped. */
+enum { GUEST_STDIN_WINDOW = 64 * 1024 };
 
 /* `guest run [--stdin] -- COMMAND ARG…`: cwd, environment and user are those it was started with,
  * except --cwd DIR (relative to where it was started, which is /workspace). Search of a bare
- * COMMAND in PATH of the environment. */
+ * COMMAND in PATH of the environment. Without --stdin the program's standard input is /dev/null.
+ * What breaks the protocol ends the program and is answered by GUEST_FAILED with EPROTO. */
 
 enum guest_exit_flags {
     GUEST_EXIT_NOT_STARTED = 1, /* status is 126 or 127, errnum says why */

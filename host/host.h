@@ -4,8 +4,10 @@
  *
  * Threads: every operation may be called from any thread at the same time for different executions;
  * for one execution the caller never overlaps two, except `terminate`, which may come at any time
- * and interrupts what runs. All operations block (engine calls, transfers) and belong on the worker
- * pool, but `exec`, which returns once the program was started and reports through events. */
+ * and interrupts what runs, and `exec_input` and `exec_signal`, which may come while a command
+ * runs, also several at once. All operations block (engine calls, transfers) and belong on the
+ * worker pool, but `exec`, which returns once the program was started and reports through events,
+ * and the latter two, which queue and return. */
 #ifndef EXECHOST_HOST_HOST_H
 #define EXECHOST_HOST_HOST_H
 
@@ -68,13 +70,25 @@ struct host_exec_events {
 struct host_exec_plan {
     struct host_identity id; /* borrowed strings */
     const char *handle;      /* borrowed */
+    const char *command_id;  /* borrowed; names it for exec_input and exec_signal */
     const char *const *argv; /* NULL-ended; argv[0] is searched in the effective PATH inside */
     const char *cwd;         /* relative to the workspace, normalised, "" is the workspace */
     const char *const *environment; /* NULL-ended "NAME=VALUE" of the command alone */
-    bool has_stdin;                 /* false: /dev/null */
+    bool has_stdin;                 /* false: /dev/null, unless `stdin_open` */
     const void *stdin_data;         /* copied before exec returns */
     size_t stdin_len;
+    bool stdin_open; /* more comes by exec_input, behind stdin_data; false: EOF follows it */
     struct host_limits limits; /* of the execution */
+};
+
+/* So many bytes of standard input may wait for a program that does not read them. */
+enum { HOST_INPUT_MAX = 4 * 1024 * 1024 };
+
+/* A running command, as its plan named it; everything borrowed. */
+struct host_exec_ref {
+    struct host_identity id;
+    const char *handle;
+    const char *command_id;
 };
 
 /* --- recovery --- */
@@ -150,6 +164,18 @@ struct host_ops {
     /* Starts a program; on success `events.finished` will be called exactly once. */
     int (*exec)(struct host *h, const struct host_exec_plan *plan,
                 const struct host_exec_events *events, struct error *err);
+    /* Queues bytes (copied) of standard input behind those before; `eof` closes it behind them. The
+     * bytes of one call stay together. Of a program that has closed its end they are dropped.
+     * ERROR_COMMAND_NOT_FOUND: it is not running here (any more); ERROR_INVALID_REQUEST: it was
+     * started without stdin_open, or its input is closed already; ERROR_OVERLOADED: more than
+     * HOST_INPUT_MAX would wait, and nothing was queued. */
+    int (*exec_input)(struct host *h, const struct host_exec_ref *command, const void *data,
+                      size_t len, bool eof, struct error *err);
+    /* Sends signal number `signo` to the program and its process group, past all input that waits.
+     * A program that is just starting gets it once it has started. ERROR_COMMAND_NOT_FOUND as
+     * above; ERROR_OVERLOADED: too many wait. */
+    int (*exec_signal)(struct host *h, const struct host_exec_ref *command, int signo,
+                       struct error *err);
     /* Freezes, feeds the workspace's entries into `sink` in archive order, thaws in every case. */
     int (*checkpoint)(struct host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err);

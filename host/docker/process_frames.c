@@ -62,7 +62,7 @@ const char *frames_text(const struct frames *f)
 
 static bool is_frame_type(uint8_t type)
 {
-    return type >= GUEST_STDOUT && type <= GUEST_DONE;
+    return type >= GUEST_STDOUT && type <= GUEST_STDIN_TAKEN;
 }
 
 static bool is_output(uint8_t type)
@@ -75,7 +75,8 @@ static bool is_length(enum guest_frame_type type, uint32_t len)
     switch (type) {
     case GUEST_STDOUT:
     case GUEST_STDERR: return len <= GUEST_FRAME_MAX;
-    case GUEST_STARTED: return len == 4;
+    case GUEST_STARTED:
+    case GUEST_STDIN_TAKEN: return len == 4;
     case GUEST_EXIT: return len == GUEST_EXIT_SIZE;
     case GUEST_FAILED: return len >= 4 && len <= FRAMES_CONTROL_MAX;
     case GUEST_DONE: return len == 0;
@@ -90,7 +91,7 @@ static void end_frame(struct frames *f)
     if (is_output(f->head[0])) {
         return;
     }
-    f->last = type != GUEST_STARTED;
+    f->last = type != GUEST_STARTED && type != GUEST_STDIN_TAKEN;
     f->events.control(f->events.ctx, type, f->control, f->control_len);
 }
 

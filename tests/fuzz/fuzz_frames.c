@@ -9,7 +9,7 @@
 struct seen {
     size_t output[2];
     uint32_t sum[2];
-    unsigned control[GUEST_DONE + 1];
+    unsigned control[GUEST_STDIN_TAKEN + 1];
     unsigned lasts;
     int exit_status;
     int result;
@@ -48,9 +48,9 @@ static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *pay
     struct seen *seen = ctx;
     char text[64];
 
-    fuzz_require(type >= GUEST_STARTED && type <= GUEST_DONE && seen->lasts == 0);
+    fuzz_require(type >= GUEST_STARTED && type <= GUEST_STDIN_TAKEN && seen->lasts == 0);
     seen->control[type]++;
-    seen->lasts += type != GUEST_STARTED;
+    seen->lasts += type != GUEST_STARTED && type != GUEST_STDIN_TAKEN;
     if (type == GUEST_EXIT) {
         fuzz_require(len == GUEST_EXIT_SIZE);
         check_exit(seen, payload);
