@@ -25,13 +25,14 @@ static void reply_execution(struct http_exchange *x, unsigned status, const char
                             unsigned incarnation)
 {
     struct error err = ERROR_INIT;
-    json_t *body = NULL;
-    if (executions_view(http_service(x), http_tenant(x), execution_id, incarnation, &body, &err) !=
+    _cleanup_buf_ struct buf text;
+    buf_init(&text, EXECUTIONS_VIEW_MAX);
+    if (executions_view(http_service(x), http_tenant(x), execution_id, incarnation, &text, &err) !=
         0) {
         route_fail(x, &err);
         return;
     }
-    http_reply_json(x, status, body);
+    http_reply_bytes(x, status, "application/json", text.data, text.len, true);
 }
 
 static void await_provision(struct http_exchange *x)

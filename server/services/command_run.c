@@ -272,6 +272,7 @@ static void keep_usage(struct live_execution *x, const struct host_usage *usage)
     if (usage->workspace_bytes >= 0) {
         x->usage.workspace_bytes = usage->workspace_bytes;
     }
+    live_changed(x);
     live_unlock(x->service->live);
 }
 

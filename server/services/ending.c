@@ -23,6 +23,7 @@ static bool choose(struct live_execution *x, enum end_reason reason, enum error_
         return false;
     }
     x->ending = reason;
+    live_changed(x);
     x->ending_code = code;
     x->ending_at = clock_wall_ms();
     snprintf(x->ending_detail, sizeof(x->ending_detail), "%s", detail);

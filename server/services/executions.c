@@ -279,8 +279,8 @@ json_t *executions_encode(struct service *s, const struct store_execution *row)
     return body;
 }
 
-int executions_view(struct service *s, const char *tenant, const char *execution_id,
-                    unsigned incarnation, json_t **out, struct error *err)
+static int view(struct service *s, const char *tenant, const char *execution_id,
+                unsigned incarnation, json_t **out, struct error *err)
 {
     struct store_execution row = {0};
     if (store_execution_get(s->store, tenant, execution_id, incarnation, &row, err) != 0) {
@@ -289,4 +289,44 @@ int executions_view(struct service *s, const char *tenant, const char *execution
     *out = executions_encode(s, &row);
     store_execution_done(&row);
     return *out != NULL ? 0 : error_set(err, ERROR_INTERNAL, "the record can't be shown");
+}
+
+static int view_text(struct service *s, const char *tenant, const char *execution_id,
+                     unsigned incarnation, struct buf *out, struct error *err)
+{
+    json_t *body = NULL;
+    if (view(s, tenant, execution_id, incarnation, &body, err) != 0) {
+        return -1;
+    }
+    int result = api_json_dump(body, out);
+    json_decref(body);
+    return result == 0 ? 0 : error_set(err, ERROR_INTERNAL, "the record can't be shown");
+}
+
+/* Who polls a living execution asks for the same text again and again: it is kept until what it
+ * shows changes. */
+static int living_view(struct live_execution *x, struct buf *out, struct error *err)
+{
+    size_t len = 0;
+    uint64_t changes;
+    _cleanup_free_ char *kept = live_view_copy(x, &len, &changes);
+    if (kept != NULL) {
+        return buf_add(out, kept, len) == 0 ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    if (view_text(x->service, x->tenant, x->execution_id, x->incarnation, out, err) != 0) {
+        return -1;
+    }
+    live_view_keep(x, buf_str(out), out->len, changes);
+    return 0;
+}
+
+int executions_view(struct service *s, const char *tenant, const char *execution_id,
+                    unsigned incarnation, struct buf *out, struct error *err)
+{
+    struct live_execution *x = live_find(s->live, tenant, execution_id);
+    int result = x != NULL && (incarnation == 0 || incarnation == x->incarnation)
+                     ? living_view(x, out, err)
+                     : view_text(s, tenant, execution_id, incarnation, out, err);
+    live_unref(x);
+    return result;
 }

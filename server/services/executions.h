@@ -4,6 +4,7 @@
 #define EXECHOST_SERVER_SERVICES_EXECUTIONS_H
 
 #include "api/execution.h"
+#include "base/buf.h"
 #include "policy/policy.h"
 #include "server/services/live.h"
 
@@ -31,11 +32,12 @@ void executions_policy_context(struct service_host *host, const char *tenant,
 int executions_find_live(struct service *s, const char *tenant, const char *execution_id,
                          struct live_execution **out, struct error *err) WARN_UNUSED;
 
-/* The resource as the store and, where it lives, the registry know it; incarnation 0: the newest.
- * Does not block on hosts. Returns owned. */
+enum { EXECUTIONS_VIEW_MAX = 64 * 1024 * 1024 };
+/* The resource's JSON text as the store and, where it lives, the registry know it; incarnation 0:
+ * the newest. Appends to `out`. Does not block on hosts. */
 int executions_view(struct service *s, const char *tenant, const char *execution_id,
-                    unsigned incarnation, json_t **out, struct error *err) WARN_UNUSED;
-/* As executions_view, from a row. Returns owned; NULL: out of memory. */
+                    unsigned incarnation, struct buf *out, struct error *err) WARN_UNUSED;
+/* The same from a row, as a value. Returns owned; NULL: out of memory. */
 json_t *executions_encode(struct service *s, const struct store_execution *row);
 const char *executions_state_name(enum store_execution_state state);
 

@@ -6,10 +6,14 @@
 #include <string.h>
 
 TAILQ_HEAD(live_list, live_execution);
+LIST_HEAD(live_bucket, live_execution);
+
+enum { BUCKETS = 4096 };
 
 struct live {
     pthread_mutex_t lock;
-    struct live_list executions;
+    struct live_list executions;         /* in order of arrival */
+    struct live_bucket buckets[BUCKETS]; /* the same by id */
 };
 
 static const struct {
@@ -60,8 +64,22 @@ int live_new(struct live **out, struct error *err)
     return 0;
 }
 
+/* FNV-1a */
+static struct live_bucket *bucket_of(struct live *l, const char *tenant, const char *execution_id)
+{
+    uint32_t hash = 2166136261U;
+    const char *const parts[] = {tenant, "/", execution_id};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        for (const char *c = parts[i]; *c != '\0'; c++) {
+            hash = (hash ^ (unsigned char)*c) * 16777619U;
+        }
+    }
+    return &l->buckets[hash % BUCKETS];
+}
+
 static void execution_free(struct live_execution *x)
 {
+    free(x->view.text);
     cancel_unref(x->cancel);
     store_execution_done(&x->record);
     pthread_mutex_destroy(&x->record_lock);
@@ -143,6 +161,7 @@ struct live_execution *live_add(struct service *s, struct service_host *host,
 
     live_lock(s->live);
     TAILQ_INSERT_TAIL(&s->live->executions, x, entry);
+    LIST_INSERT_HEAD(bucket_of(s->live, x->tenant, x->execution_id), x, same_hash);
     live_unlock(s->live);
     return x;
 }
@@ -179,7 +198,7 @@ struct live_execution *live_find(struct live *l, const char *tenant, const char 
     struct live_execution *newest = NULL;
     struct live_execution *x;
     live_lock(l);
-    TAILQ_FOREACH(x, &l->executions, entry)
+    LIST_FOREACH(x, bucket_of(l, tenant, execution_id), same_hash)
     {
         if (strcmp(x->execution_id, execution_id) == 0 && strcmp(x->tenant, tenant) == 0 &&
             (newest == NULL || x->incarnation > newest->incarnation)) {
@@ -198,9 +217,50 @@ void live_remove(struct live_execution *x)
     struct live *l = x->service->live;
     live_lock(l);
     TAILQ_REMOVE(&l->executions, x, entry);
+    LIST_REMOVE(x, same_hash);
     x->phase = LIVE_ENDED;
     live_unlock(l);
     live_unref(x);
+}
+
+void live_changed(struct live_execution *x)
+{
+    x->changes++;
+}
+
+char *live_view_copy(struct live_execution *x, size_t *len, uint64_t *changes)
+{
+    char *copy = NULL;
+    live_lock(x->service->live);
+    *changes = x->changes;
+    if (x->view.text != NULL && x->view.of == x->changes) {
+        copy = malloc(x->view.len + 1);
+    }
+    if (copy != NULL) {
+        memcpy(copy, x->view.text, x->view.len + 1);
+        *len = x->view.len;
+    }
+    live_unlock(x->service->live);
+    return copy;
+}
+
+void live_view_keep(struct live_execution *x, const char *text, size_t len, uint64_t changes)
+{
+    char *copy = malloc(len + 1);
+    if (copy == NULL) {
+        return;
+    }
+    memcpy(copy, text, len + 1);
+    live_lock(x->service->live);
+    if (x->changes == changes) {
+        char *old = x->view.text;
+        x->view.text = copy;
+        x->view.len = len;
+        x->view.of = changes;
+        copy = old;
+    }
+    live_unlock(x->service->live);
+    free(copy);
 }
 
 void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x), void *ctx)
@@ -293,6 +353,9 @@ int live_record(struct live_execution *x, void (*change)(struct store_execution 
         if (result == 0) {
             store_execution_done(&x->record);
             x->record = next;
+            live_lock(x->service->live);
+            live_changed(x);
+            live_unlock(x->service->live);
         } else {
             store_execution_done(&next);
         }

@@ -76,6 +76,7 @@ struct live_execution {
     struct service_host *host;
     unsigned refs; /* [lock] */
     TAILQ_ENTRY(live_execution) entry;
+    LIST_ENTRY(live_execution) same_hash;
 
     /* Constant from the start. */
     char tenant[ID_SIZE];
@@ -113,6 +114,13 @@ struct live_execution {
     struct error unrecorded; /* [lock] why */
     uint64_t oom_serial;     /* [lock] the item that was running when memory ran out */
 
+    uint64_t changes; /* [lock] of what its view shows; see live_changed */
+    struct {
+        char *text; /* the resource as JSON, or NULL */
+        size_t len;
+        uint64_t of; /* `changes` when it was made */
+    } view;          /* [lock] */
+
     pthread_mutex_t record_lock;
     struct store_execution record; /* mirror of the row */
 };
@@ -137,6 +145,13 @@ void live_drop(void *x);
 struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id);
 /* Takes it out of the registry. */
 void live_remove(struct live_execution *x);
+/* [lock] What a view of it shows has changed. */
+void live_changed(struct live_execution *x);
+/* The kept view, if nothing has changed since: a copy, returned owned, or NULL. `changes` is what
+ * live_view_keep wants of a view that is made from here on. */
+char *live_view_copy(struct live_execution *x, size_t *len, uint64_t *changes);
+/* Keeps a copy of a view for the next who asks. */
+void live_view_keep(struct live_execution *x, const char *text, size_t len, uint64_t changes);
 /* Calls `each` for a snapshot of all (references held meanwhile, no lock). */
 void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x), void *ctx);
 
