@@ -1,6 +1,7 @@
 #include "store/checkpoints.h"
 
 #include "store/fields.h"
+#include "store/idempotency_bind.h"
 #include "store/transaction.h"
 
 #include "base/buf.h"
@@ -75,7 +76,7 @@ static int insert_checkpoint(struct sql *s, void *ctx, struct error *err)
         return -1;
     }
     c->row = sqlite3_last_insert_rowid(s->db);
-    return 0;
+    return idempotency_bind(s, c->claim, STORE_RESOURCE_CHECKPOINT, c->checkpoint_id, 0, err);
 }
 
 int store_checkpoint_insert(struct store *s, struct store_checkpoint *c, struct error *err)

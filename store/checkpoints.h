@@ -18,6 +18,7 @@ struct store_checkpoint {
     int64_t content_bytes, archive_bytes, entries, skipped;
     char *archive_digest;
     char *durability; /* local, uploading, durable or failed */
+    int64_t claim;    /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 
 void store_checkpoint_done(struct store_checkpoint *c);

@@ -1,6 +1,7 @@
 #include "store/commands.h"
 
 #include "store/fields.h"
+#include "store/idempotency_bind.h"
 #include "store/schema.h"
 #include "store/transaction.h"
 
@@ -123,7 +124,8 @@ static int insert_command(struct sql *s, void *ctx, struct error *err)
         return error_set(err, ERROR_INTERNAL, "the execution of command %s is gone", c->command_id);
     }
     c->row = sqlite3_last_insert_rowid(s->db);
-    return 0;
+    return idempotency_bind(s, c->claim, STORE_RESOURCE_COMMAND, c->command_id, c->execution_row,
+                            err);
 }
 
 int store_command_insert(struct store *s, struct store_command *c, struct error *err)

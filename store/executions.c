@@ -1,6 +1,7 @@
 #include "store/executions.h"
 
 #include "store/fields.h"
+#include "store/idempotency_bind.h"
 #include "store/schema.h"
 #include "store/transaction.h"
 
@@ -168,7 +169,9 @@ static int insert_execution(struct sql *s, void *ctx, struct error *err)
     struct store_execution *e = ctx;
 
     if (check_id_free(s, e, err) != 0 || next_incarnation(s, e, err) != 0 ||
-        insert_row(s, e, err) != 0) {
+        insert_row(s, e, err) != 0 ||
+        idempotency_bind(s, e->claim, STORE_RESOURCE_EXECUTION, e->execution_id, e->incarnation,
+                         err) != 0) {
         return -1;
     }
     return insert_labels(s, e, err);

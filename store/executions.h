@@ -41,6 +41,7 @@ struct store_execution {
     char *termination_detail;
     int64_t termination_at;
     bool leftover; /* ended for the client, but something may be left on the host: keep cleaning */
+    int64_t claim; /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 
 void store_execution_done(struct store_execution *e);

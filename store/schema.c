@@ -127,6 +127,27 @@ static const char CHECKPOINTS[] =
     "CREATE INDEX checkpoints_tenant_source_durability"
     " ON checkpoints (tenant, source_execution_id, durability);";
 
+/* A key is open while it has no status. The rows of keys are never numbered again, so that what was
+ * begun under one can't be taken for another's. */
+static const char IDEMPOTENCY[] =
+    "CREATE TABLE idempotency_keys ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " digest TEXT NOT NULL,"
+    " expires_at INTEGER NOT NULL,"
+    " resource_kind TEXT CHECK (resource_kind IN ('execution', 'command', 'checkpoint')),"
+    " resource_id TEXT,"
+    " resource_number INTEGER,"
+    " status INTEGER,"
+    " content_type TEXT,"
+    " headers TEXT,"
+    " body BLOB,"
+    " body_size INTEGER,"
+    " UNIQUE (tenant, key)"
+    ") STRICT;"
+    "CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);";
+
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
     const char *scripts[4];
@@ -134,6 +155,7 @@ struct schema_step {
 
 static const struct schema_step STEPS[] = {
     {{EXECUTIONS, COMMANDS, CHECKPOINTS}},
+    {{IDEMPOTENCY}},
 };
 
 int schema_version(void)

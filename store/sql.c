@@ -198,3 +198,12 @@ void sql_bind_int(sqlite3_stmt *stmt, const char *name, int64_t value)
         sqlite3_bind_int64(stmt, at, value);
     }
 }
+
+void sql_bind_blob(sqlite3_stmt *stmt, const char *name, const void *data, size_t len)
+{
+    int at = sqlite3_bind_parameter_index(stmt, name);
+
+    if (at > 0) {
+        sqlite3_bind_blob64(stmt, at, data, len, SQLITE_STATIC);
+    }
+}

@@ -69,6 +69,8 @@ int sql_run(struct sql *s, sqlite3_stmt *stmt, struct error *err) WARN_UNUSED;
  * borrowed until sql_release. A name that the statement does not have is passed over. */
 void sql_bind_text(sqlite3_stmt *stmt, const char *name, const char *value);
 void sql_bind_int(sqlite3_stmt *stmt, const char *name, int64_t value);
+/* NULL data is NULL; borrowed until sql_release. */
+void sql_bind_blob(sqlite3_stmt *stmt, const char *name, const void *data, size_t len);
 
 /* Writes the connection's last failure; -1. */
 int sql_fail(struct sql *s, int rc, const char *what, struct error *err);

@@ -6,6 +6,7 @@
 #include "store/checkpoints.h"
 #include "store/commands.h"
 #include "store/executions.h"
+#include "store/idempotency.h"
 #include "store/transcript.h"
 
 #include <setjmp.h>
