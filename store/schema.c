@@ -148,14 +148,88 @@ static const char IDEMPOTENCY[] =
     ") STRICT;"
     "CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);";
 
+/* Triggers, so that no change can be made without its event, nor an event without its change. The
+ * numbers have no gaps because the newest event of a tenant is never removed, and the oldest go by
+ * many at once, so that few writes pay for it. */
+#define EVENT(tenant, values)                                                                      \
+    " BEGIN INSERT INTO events (tenant, type, execution_id, incarnation, command_id,"              \
+    " checkpoint_id, state, host, expires_at, exit_code, reason, seq, at) SELECT " tenant          \
+    ", " values ", 1 + coalesce((SELECT max(seq) FROM events WHERE tenant = " tenant "), 0),"      \
+    " CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)"
+#define EXECUTION_EVENT(row, state)                                                                \
+    EVENT(row ".tenant", "'execution', " row ".execution_id, " row ".incarnation, NULL, NULL, "    \
+                         "" state ", " row ".host, " row ".expires_at, NULL, "                     \
+                         "" row ".termination_reason")                                             \
+    "; END;"
+#define COMMAND_EVENT(row, state)                                                                  \
+    EVENT(row ".tenant", "'command', e.execution_id, e.incarnation, " row ".command_id, NULL, "    \
+                         "" state ", NULL, NULL, " row ".exit_code, " row ".termination_reason")   \
+    " FROM executions AS e WHERE e.row = " row ".execution_row; END;"
+#define CHECKPOINT_EVENT(row, state)                                                               \
+    EVENT(row ".tenant", "'checkpoint', " row ".source_execution_id, " row ".source_incarnation, " \
+                         "NULL, " row ".checkpoint_id, " state ", NULL, NULL, NULL, NULL")         \
+    "; END;"
+
+static const char EVENTS[] =
+    "CREATE TABLE events ("
+    " row INTEGER PRIMARY KEY,"
+    " tenant TEXT NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " at INTEGER NOT NULL,"
+    " type TEXT NOT NULL CHECK (type IN ('execution', 'command', 'checkpoint')),"
+    " execution_id TEXT NOT NULL,"
+    " incarnation INTEGER NOT NULL,"
+    " command_id TEXT,"
+    " checkpoint_id TEXT,"
+    " state TEXT NOT NULL,"
+    " host TEXT,"
+    " expires_at INTEGER,"
+    " exit_code INTEGER,"
+    " reason TEXT,"
+    " UNIQUE (tenant, seq)"
+    ") STRICT;"
+    "CREATE TRIGGER events_bound AFTER INSERT ON events WHEN NEW.seq % 256 = 0 BEGIN"
+    " DELETE FROM events WHERE tenant = NEW.tenant AND seq <= NEW.seq - 10000; END;";
+
+#define TRIGGER(name, after, event) "CREATE TRIGGER " name " AFTER " after event
+#define EXECUTION_CHANGED                                                                          \
+    "UPDATE ON executions WHEN OLD.state IS NOT NEW.state"                                         \
+    " OR OLD.expires_at IS NOT NEW.expires_at OR OLD.labels IS NOT NEW.labels"                     \
+    " OR OLD.metadata IS NOT NEW.metadata OR OLD.owner_id IS NOT NEW.owner_id"                     \
+    " OR OLD.fencing_token IS NOT NEW.fencing_token"
+#define COMMAND_CHANGED "UPDATE ON commands WHEN OLD.state IS NOT NEW.state"
+#define CHECKPOINT_CHANGED "UPDATE ON checkpoints WHEN OLD.durability IS NOT NEW.durability"
+
+static const char ON_EXECUTION_NEW[] =
+    TRIGGER("executions_inserted", "INSERT ON executions", EXECUTION_EVENT("NEW", "NEW.state"));
+static const char ON_EXECUTION[] =
+    TRIGGER("executions_updated", EXECUTION_CHANGED, EXECUTION_EVENT("NEW", "NEW.state"));
+static const char ON_EXECUTION_GONE[] =
+    TRIGGER("executions_deleted", "DELETE ON executions", EXECUTION_EVENT("OLD", "'deleted'"));
+static const char ON_COMMAND_NEW[] =
+    TRIGGER("commands_inserted", "INSERT ON commands", COMMAND_EVENT("NEW", "NEW.state"));
+static const char ON_COMMAND[] =
+    TRIGGER("commands_updated", COMMAND_CHANGED, COMMAND_EVENT("NEW", "NEW.state"));
+/* One that goes with its execution has no event: the execution's says it. */
+static const char ON_COMMAND_GONE[] =
+    TRIGGER("commands_deleted", "DELETE ON commands", COMMAND_EVENT("OLD", "'deleted'"));
+static const char ON_CHECKPOINT_NEW[] = TRIGGER("checkpoints_inserted", "INSERT ON checkpoints",
+                                                CHECKPOINT_EVENT("NEW", "NEW.durability"));
+static const char ON_CHECKPOINT[] =
+    TRIGGER("checkpoints_updated", CHECKPOINT_CHANGED, CHECKPOINT_EVENT("NEW", "NEW.durability"));
+static const char ON_CHECKPOINT_GONE[] =
+    TRIGGER("checkpoints_deleted", "DELETE ON checkpoints", CHECKPOINT_EVENT("OLD", "'deleted'"));
+
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
-    const char *scripts[4];
+    const char *scripts[12];
 };
 
 static const struct schema_step STEPS[] = {
     {{EXECUTIONS, COMMANDS, CHECKPOINTS}},
     {{IDEMPOTENCY}},
+    {{EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW, ON_COMMAND,
+      ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE}},
 };
 
 int schema_version(void)

@@ -49,6 +49,18 @@ int sql_script(struct sql *s, const char *text, struct error *err)
     return 0;
 }
 
+/* Rows rise, so the first one of a transaction tells all of them. */
+static void on_change(void *ctx, int operation, const char *database, const char *table,
+                      sqlite3_int64 row)
+{
+    struct sql *s = ctx;
+
+    (void)database;
+    if (operation == SQLITE_INSERT && s->first_event == 0 && strcmp(table, "events") == 0) {
+        s->first_event = row;
+    }
+}
+
 int sql_open(const char *path, bool writer, struct sql **out, struct error *err)
 {
     struct sql *s = calloc(1, sizeof(*s));
@@ -65,6 +77,9 @@ int sql_open(const char *path, bool writer, struct sql **out, struct error *err)
     }
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_timeout(s->db, 0);
+    if (writer) {
+        sqlite3_update_hook(s->db, on_change, s);
+    }
     if (sql_script(s, writer ? PRAGMAS_WRITER : PRAGMAS_READER, err) != 0) {
         int busy = s->busy;
 

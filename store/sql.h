@@ -40,6 +40,7 @@ struct sql {
     uint64_t uses;
     const struct sql_points *points; /* of the write under way, else NULL */
     bool busy;                       /* the last failure was SQLITE_BUSY */
+    int64_t first_event; /* row of the first one that the write under way made; 0: none */
 };
 
 /* Opens the file, which must exist, and sets the pragmas. A connection that is not `writer` refuses

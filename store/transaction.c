@@ -1,9 +1,13 @@
 #include "store/transaction.h"
 
+#include "store/fields.h"
+
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 enum { READERS = 4, BUSY_LIMIT_MS = 5000, BUSY_PAUSE_MIN_US = 500, BUSY_PAUSE_MAX_US = 50000 };
@@ -137,6 +141,7 @@ static int write_once(struct sql *s, sql_fn fn, void *ctx, struct error *err)
     static const char ROLLBACK[] = "ROLLBACK";
     struct error ignored = ERROR_INIT;
 
+    s->first_event = 0;
     if (fault_at(s->points->begin, "begin", err) != 0 || run_text(s, BEGIN, err) != 0) {
         return -1;
     }
@@ -169,14 +174,72 @@ int sql_write(struct sql *writer, const struct sql_points *points, sql_fn fn, vo
     return result;
 }
 
+/* --- who hears of it --- */
+
+struct tenants {
+    char **names; /* owned, with their texts */
+    size_t count;
+};
+
+static void tenants_done(struct tenants *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        free(t->names[i]);
+    }
+    free(t->names);
+}
+
+/* Whose events the committed write made; it still has the writer to itself. */
+static int list_tenants(struct sql *s, struct tenants *out, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+    int got;
+
+    if (sql_prepare(s, "SELECT DISTINCT tenant FROM events WHERE row >= :first", &stmt, err) != 0) {
+        return -1;
+    }
+    sql_bind_int(stmt, ":first", s->first_event);
+    while ((got = sql_step(s, stmt, err)) > 0) {
+        char **name = field_list_grow((void **)&out->names, &out->count, sizeof(*name));
+
+        if (name == NULL || (*name = strdup((const char *)sqlite3_column_text(stmt, 0))) == NULL) {
+            return error_set(err, ERROR_INTERNAL, "out of memory");
+        }
+    }
+    return got;
+}
+
+static void tell(const struct store *s, const struct tenants *tenants)
+{
+    for (size_t i = 0; i < tenants->count; i++) {
+        if (tenants->names[i] != NULL) {
+            s->events_changed(s->events_ctx, tenants->names[i]);
+        }
+    }
+}
+
+void store_event_watch(struct store *s, store_events_changed changed, void *ctx)
+{
+    s->events_changed = changed;
+    s->events_ctx = ctx;
+}
+
 int store_write(struct store *s, const struct sql_points *points, sql_fn fn, void *ctx,
                 struct error *err)
 {
+    _cleanup_(tenants_done) struct tenants tenants = {0};
+    struct error ignored = ERROR_INIT;
+    struct sql *writer = s->pool->writer;
     int result;
 
     pthread_mutex_lock(&s->pool->write_mutex);
-    result = sql_write(s->pool->writer, points, fn, ctx, err);
+    result = sql_write(writer, points, fn, ctx, err);
+    if (result == 0 && writer->first_event != 0 && s->events_changed != NULL &&
+        list_tenants(writer, &tenants, &ignored) != 0) {
+        log_failure(LOG_LEVEL_WARN, &ignored, "followers of events hear of one late", NULL);
+    }
     pthread_mutex_unlock(&s->pool->write_mutex);
+    tell(s, &tenants);
     return result;
 }
 

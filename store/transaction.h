@@ -4,6 +4,7 @@
 #ifndef EXECHOST_STORE_TRANSACTION_H
 #define EXECHOST_STORE_TRANSACTION_H
 
+#include "store/events.h"
 #include "store/sql.h"
 #include "store/store.h"
 
@@ -34,6 +35,8 @@ struct store {
     char *path;
     char *instance_id;
     int lock_fd;
+    store_events_changed events_changed; /* NULL: nobody listens */
+    void *events_ctx;
 };
 
 #endif

@@ -74,6 +74,29 @@ int store_transcript_next(struct store_transcript_reader *r, struct store_record
                           struct error *err) WARN_UNUSED;
 void store_transcript_reader_free(struct store_transcript_reader *r);
 
+/* --- standing somewhere --- */
+
+/* Where a reader stands, kept while it is closed: whoever waits for more holds this and no
+ * descriptor. Zero is the start of a transcript. */
+struct store_transcript_position {
+    int64_t seq; /* of the next record */
+    int64_t place;
+    int64_t stream_bytes[2]; /* of stdout and stderr before it */
+    uint32_t marker;
+};
+void store_transcript_tell(const struct store_transcript_reader *r,
+                           struct store_transcript_position *out);
+/* As store_transcript_open, standing where another reader of the same transcript stood. */
+int store_transcript_open_at(const struct store_transcript_name *name,
+                             const struct store_transcript_position *position,
+                             struct store_transcript_reader **out, struct error *err) WARN_UNUSED;
+/* Goes on by the records' heads alone, payloads unread and unchecked, to the first record for which
+ * `until` says true (its `data` is NULL): that is the next one. 1; 0: there is none, and the reader
+ * stands behind the last whole record; -1. */
+typedef bool (*store_transcript_until)(void *ctx, const struct store_record *head);
+int store_transcript_skip(struct store_transcript_reader *r, store_transcript_until until,
+                          void *ctx, struct error *err) WARN_UNUSED;
+
 /* The first bytes of both streams, each up to the cap of its buffer, and the totals. */
 int store_transcript_read_output(const struct store_transcript_name *name, struct buf *out,
                                  struct buf *errout, struct store_transcript_totals *totals,

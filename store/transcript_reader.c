@@ -206,6 +206,10 @@ static int look_behind(struct store_transcript_reader *r, bool *found, struct er
     if (fstat(r->fd, &st) != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot look at a transcript");
     }
+    if (st.st_size <= r->offset + TRANSCRIPT_RECORD_SIZE) {
+        *found = false; /* no room for a further record: followers come here at every turn */
+        return 0;
+    }
     return transcript_find_durable(r->fd, r->marker, r->offset, st.st_size, found, err);
 }
 
@@ -235,6 +239,114 @@ int store_transcript_next(struct store_transcript_reader *r, struct store_record
         take_record(r, &record, payload, out);
     }
     return got;
+}
+
+/* --- standing somewhere --- */
+
+void store_transcript_tell(const struct store_transcript_reader *r,
+                           struct store_transcript_position *out)
+{
+    *out = (struct store_transcript_position){
+        .seq = r->seq,
+        .place = r->offset,
+        .stream_bytes = {r->stream_bytes[0], r->stream_bytes[1]},
+        .marker = r->marker,
+    };
+}
+
+int store_transcript_open_at(const struct store_transcript_name *name,
+                             const struct store_transcript_position *position,
+                             struct store_transcript_reader **out, struct error *err)
+{
+    if (store_transcript_open(name, out, err) != 0) {
+        return -1;
+    }
+    (*out)->have_marker = position->place > 0;
+    (*out)->marker = position->marker;
+    (*out)->offset = position->place;
+    (*out)->seq = position->seq;
+    (*out)->stream_bytes[0] = position->stream_bytes[0];
+    (*out)->stream_bytes[1] = position->stream_bytes[1];
+    return 0;
+}
+
+/* 1 with the head of the record at the offset, which is wholly there as far as the file's size
+ * tells; 0 when it is not; -1. */
+static int read_head(struct store_transcript_reader *r, struct transcript_record *record,
+                     int64_t *size, struct error *err)
+{
+    const char *at;
+    struct stat st;
+    int got = fill(r, TRANSCRIPT_RECORD_SIZE, &at, err);
+
+    if (got > 0) {
+        got = transcript_record_read(r->marker, (const unsigned char *)at, record);
+    }
+    if (got > 0 && r->offset + TRANSCRIPT_RECORD_SIZE + (int64_t)record->len > *size) {
+        if (fstat(r->fd, &st) != 0) {
+            return error_set_errno(err, ERROR_INTERNAL, errno, "cannot look at a transcript");
+        }
+        *size = st.st_size;
+        got = r->offset + TRANSCRIPT_RECORD_SIZE + (int64_t)record->len <= *size;
+    }
+    if (got == 0) {
+        drop_buffer(r);
+    }
+    return got;
+}
+
+/* 0 at the end of what is whole, -1 when it is an end that damage made. */
+static int skip_end(struct store_transcript_reader *r, struct error *err)
+{
+    struct transcript_record record;
+    const char *payload;
+    bool found = false;
+
+    if (look_behind(r, &found, err) != 0) {
+        return -1;
+    }
+    if (found) {
+        int got = read_whole(r, &record, &payload, err);
+
+        return got == 0 ? damaged(r->offset, err) : got;
+    }
+    return 0;
+}
+
+int store_transcript_skip(struct store_transcript_reader *r, store_transcript_until until,
+                          void *ctx, struct error *err)
+{
+    struct transcript_record record;
+    struct store_record head;
+    int64_t size = 0;
+    int got = read_header(r, err);
+
+    if (got <= 0) {
+        return got;
+    }
+    for (;;) {
+        struct store_transcript_position before;
+
+        got = read_head(r, &record, &size, err);
+        if (got == 0) {
+            got = skip_end(r, err);
+            if (got > 0) {
+                continue; /* a writer went on meanwhile */
+            }
+        }
+        if (got <= 0) {
+            return got;
+        }
+        store_transcript_tell(r, &before);
+        take_record(r, &record, NULL, &head);
+        if (until(ctx, &head)) {
+            r->seq = before.seq;
+            r->offset = before.place;
+            r->stream_bytes[0] = before.stream_bytes[0];
+            r->stream_bytes[1] = before.stream_bytes[1];
+            return 1;
+        }
+    }
 }
 
 /* --- the first bytes --- */

@@ -1,8 +1,10 @@
 /* The small texts of the interface: the first byte picks JSON text, base64, a cursor, a limit, a
- * fencing token or a time. What is accepted comes back the same when it is written again. */
+ * fencing token, a time, an Accept header or a place among events. What is accepted comes back the
+ * same when it is written again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/base64.h"
+#include "api/event.h"
 #include "api/execution.h"
 #include "api/json.h"
 #include "api/list.h"
@@ -96,10 +98,35 @@ static void try_time(const char *text, size_t len)
     }
 }
 
+static void try_accept(const char *text, size_t len)
+{
+    enum api_event_format format = api_event_accept(text, API_EVENT_JSON);
+
+    (void)len;
+    fuzz_require(format == API_EVENT_JSON ||
+                 strcasestr(text, api_event_media_type(format)) != NULL);
+}
+
+static void try_after(const char *text, size_t len)
+{
+    struct error err = ERROR_INIT;
+    char again[32];
+    int64_t after = -1;
+
+    (void)len;
+    if (api_event_after(text, NULL, &after, &err) == 0) {
+        snprintf(again, sizeof(again), "%0*lld", (int)strlen(text), (long long)after);
+        fuzz_require(after >= 0 && strcmp(again, text) == 0);
+    }
+    if (api_event_after(NULL, text, &after, &err) != 0) {
+        fuzz_require(err.code == ERROR_INVALID_REQUEST && err.field[0] == 'L');
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const TRIES[])(const char *text, size_t len) = {
-        try_json, try_base64, try_cursor, try_limit, try_token, try_time,
+        try_json, try_base64, try_cursor, try_limit, try_token, try_time, try_accept, try_after,
     };
     char *text;
 

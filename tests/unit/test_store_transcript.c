@@ -108,6 +108,101 @@ static void test_records(void **state)
     store_transcript_reader_free(NULL);
 }
 
+static bool is_seq(void *ctx, const struct store_record *head)
+{
+    assert_null(head->data);
+    return head->seq == *(const int64_t *)ctx;
+}
+
+/* From every place to every other, closed between: the same records as without a stop. */
+static void test_positions(void **state)
+{
+    static const char *const texts[] = {"one", "", "three", "4", "a longer one than the others"};
+    struct fixture *f = *state;
+    struct store_transcript_name name = name_of(f, "c-1");
+    struct store_transcript *t = create(f, "c-1");
+    struct store_transcript_position position = {0};
+    struct store_transcript_reader *r = NULL;
+    struct error err = ERROR_INIT;
+    int64_t never = 100;
+
+    assert_ok(store_transcript_open_at(&name, &position, &r, &err), err);
+    assert_int_equal(store_transcript_skip(r, is_seq, &never, &err), 0);
+    store_transcript_reader_free(r);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        append(t, STORE_RECORD_STDOUT, texts[i]);
+    }
+    for (int64_t from = 0; from <= 5; from++) {
+        for (int64_t to = from; to <= 5; to++) {
+            struct store_transcript_position there;
+            int64_t offset = 0;
+
+            assert_ok(store_transcript_open_at(&name, &position, &r, &err), err);
+            assert_int_equal(store_transcript_skip(r, is_seq, &to, &err), to < 5);
+            store_transcript_tell(r, &there);
+            assert_int_equal(there.seq, to);
+            for (int64_t i = 0; i < to; i++) {
+                offset += (int64_t)strlen(texts[i]);
+            }
+            for (int64_t i = to; i < 5; i++) {
+                assert_next(r, i, STORE_RECORD_STDOUT, offset, texts[i]);
+                offset += (int64_t)strlen(texts[i]);
+            }
+            assert_end(r);
+            store_transcript_reader_free(r);
+        }
+        assert_ok(store_transcript_open_at(&name, &position, &r, &err), err);
+        if (from < 5) {
+            struct store_record record;
+
+            assert_int_equal(store_transcript_next(r, &record, &err), 1);
+        }
+        store_transcript_tell(r, &position);
+        store_transcript_reader_free(r);
+    }
+    store_transcript_close(t);
+}
+
+/* Heads alone do not lead past a record that is not all there, nor past damage. */
+static void test_skip_stops(void **state)
+{
+    struct fixture *f = *state;
+    struct store_transcript_name name = name_of(f, "c-1");
+    struct store_transcript *t = create(f, "c-1");
+    struct store_transcript_reader *r = NULL;
+    struct error err = ERROR_INIT;
+    struct store_transcript_position position;
+    int64_t never = 100;
+    char path[160];
+    int fd;
+
+    append(t, STORE_RECORD_STDOUT, "whole");
+    append(t, STORE_RECORD_STDOUT, "torn");
+    path_of(f, "c-1", path);
+    assert_int_equal(truncate(path, size_of(f, "c-1") - 1), 0);
+    assert_ok(store_transcript_open(&name, &r, &err), err);
+    assert_int_equal(store_transcript_skip(r, is_seq, &never, &err), 0);
+    store_transcript_tell(r, &position);
+    assert_int_equal(position.seq, 1);
+    assert_int_equal(position.stream_bytes[0], 5);
+    store_transcript_reader_free(r);
+    store_transcript_close(t);
+
+    t = create(f, "c-2");
+    name = name_of(f, "c-2");
+    append(t, STORE_RECORD_STDOUT, "first");
+    assert_ok(store_transcript_sync(t, &err), err);
+    append(t, STORE_RECORD_STDOUT, "second");
+    store_transcript_close(t);
+    path_of(f, "c-2", path);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pwrite(fd, "?", 1, TRANSCRIPT_HEADER_SIZE), 1);
+    close(fd);
+    assert_ok(store_transcript_open(&name, &r, &err), err);
+    assert_code(store_transcript_skip(r, is_seq, &never, &err), err, ERROR_INTERNAL);
+    store_transcript_reader_free(r);
+}
+
 static void test_refusals(void **state)
 {
     struct fixture *f = *state;
@@ -425,6 +520,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_records, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_positions, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_skip_stops, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refusals, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_large_appends_are_split, fixture_setup,
                                         fixture_teardown),
