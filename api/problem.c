@@ -28,6 +28,8 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_FORBIDDEN] = {403, "The request is not allowed", false},
     [ERROR_PAYLOAD_TOO_LARGE] = {413, "The body is too large", false},
     [ERROR_UNSUPPORTED_MEDIA_TYPE] = {415, "The body's media type is not accepted here", false},
+    [ERROR_RANGE_NOT_SATISFIABLE] = {416, "The range lies outside of the content", false},
+    [ERROR_UNAUTHENTICATED] = {401, "The request carries no token that is known here", false},
     [ERROR_OVERLOADED] = {503, "Too much work is waiting", true},
     [ERROR_STORAGE_FULL] = {507, "The storage is full", false},
 };

@@ -38,6 +38,8 @@
     X(ERROR_FORBIDDEN, "FORBIDDEN")                                                                \
     X(ERROR_PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE")                                                \
     X(ERROR_UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")                                      \
+    X(ERROR_RANGE_NOT_SATISFIABLE, "RANGE_NOT_SATISFIABLE")                                        \
+    X(ERROR_UNAUTHENTICATED, "UNAUTHENTICATED")                                                    \
     X(ERROR_OVERLOADED, "OVERLOADED")                                                              \
     X(ERROR_STORAGE_FULL, "STORAGE_FULL")
 

@@ -168,6 +168,7 @@ static int listen_http(struct service *s, struct error *err)
         .cors_origins = (const char *const *)s->config->cors_origins,
         .loopback_rules = true,
         .topics = s->topics,
+        .scratch = s->scratch,
     };
     return http_server_new(&config, &s->http, err);
 }

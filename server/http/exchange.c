@@ -25,6 +25,7 @@ struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection 
     pthread_mutex_init(&x->lock, NULL);
     x->phase = EXCHANGE_HEAD;
     x->linger_fd = -1;
+    x->body_fd = -1;
     x->started_us = clock_mono_us();
     buf_init(&x->body, 0);
     pthread_mutex_lock(&s->lock);
@@ -47,6 +48,9 @@ void exchange_unref(struct http_exchange *x)
     }
     reply_reset(&x->reply);
     buf_done(&x->body);
+    if (x->body_fd >= 0) {
+        close(x->body_fd);
+    }
     uri_done(&x->uri);
     pthread_mutex_destroy(&x->lock);
     free(x);

@@ -32,7 +32,9 @@ enum exchange_phase {
 
 enum exchange_wake { WAKE_NONE, WAKE_TOPIC, WAKE_TIMEOUT, WAKE_PEER_GONE, WAKE_STOPPING };
 
-enum { REPLY_HEADERS_MAX = 6, REQUEST_ID_MAX = 128, TRACE_ID_LEN = 32 };
+enum { REQUEST_ID_MAX = 128, TRACE_ID_LEN = 32 };
+
+struct stream;
 
 struct reply {
     unsigned status; /* 0: none yet */
@@ -40,11 +42,15 @@ struct reply {
     size_t len;
     bool data_is_static;
     bool close;
+    bool has_file; /* the body is `len` bytes of `fd` from `offset` on */
+    int fd;        /* owned */
+    int64_t offset;
+    struct stream *stream; /* owned: the body comes from there */
     char type[48];
     struct {
         char *name;
         char *value;
-    } headers[REPLY_HEADERS_MAX];
+    } headers[HTTP_HEADERS_MAX];
     unsigned header_count;
 };
 
@@ -75,9 +81,12 @@ struct http_exchange {
     char trace_id[TRACE_ID_LEN + 1]; /* "" when the caller sent none */
     const char *cors_origin;         /* the configured one it comes from, or NULL */
     struct router_match match;
+    bool http10;
     bool body_announced;
     bool body_too_long; /* of unknown length, or too long to be thrown away unless it is taken */
     struct buf body;
+    int body_fd; /* of a ROUTE_BODY_FILE route; -1: none */
+    int64_t body_size;
     int linger_fd; /* kept open a little so that a refusal survives its unread body; -1: none */
 
     struct reply reply;
@@ -118,6 +127,8 @@ struct http_server {
     bool stopping;                /* [lock] */
     uint64_t heartbeat;           /* [lock] its timer; 0 while it runs and once it has stopped */
     bool heartbeat_running;       /* [lock] */
+    int64_t heartbeat_ms;
+    char *scratch; /* owned; NULL: no bodies in files */
 };
 
 /* --- exchange.c: life and the request's side --- */
@@ -154,6 +165,24 @@ enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
 void reply_send_raw(struct http_exchange *x);
 void reply_reset(struct reply *r);
 
+/* Sets the answer up; takes `data` (malloc'ed). False, with the fault logged and `data` freed, when
+ * there is one already. */
+bool reply_store(struct http_exchange *x, unsigned status, const char *type, void *data,
+                 size_t len);
+
+/* --- spool.c: bodies in files --- */
+
+/* Makes the nameless file. */
+int spool_open(struct http_exchange *x, struct error *err) WARN_UNUSED;
+/* ERROR_STORAGE_FULL when the disk is. */
+int spool_add(struct http_exchange *x, const char *data, size_t len, struct error *err) WARN_UNUSED;
+
+/* --- stream.c --- */
+
+/* The answer made of x->reply.stream, which it takes; NULL when memory is out. */
+struct MHD_Response *stream_response(struct http_exchange *x);
+void stream_free(struct stream *s);
+
 /* --- wait.c --- */
 
 /* Carries x->wait out. True: the connection is suspended or, on a worker, was resumed: hands off.
@@ -161,6 +190,13 @@ void reply_reset(struct reply *r);
 bool wait_begin(struct http_exchange *x, bool on_event_thread);
 /* On the event thread after a wake: ends all subscriptions. */
 void wait_end(struct http_exchange *x);
+/* For streams, whose subscription outlives their sleep. On the event thread: ends what subscription
+ * there is, subscribes to x->wait.topic anew, and returns why the old one was woken. WAKE_STOPPING
+ * also when memory is out. */
+enum exchange_wake wait_renew(struct http_exchange *x);
+/* Under a subscription: suspends until it is woken, at the latest at the deadline. False when it
+ * was already. */
+bool wait_sleep(struct http_exchange *x, int64_t deadline_mono_ms);
 /* Starts the heartbeat that finds dead peers. */
 void wait_heartbeat_start(struct http_server *s);
 /* With server->stopping set: stops the heartbeat and wakes everything that waits. */

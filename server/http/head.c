@@ -105,7 +105,8 @@ static bool answer_preflight(struct http_exchange *x)
     http_add_header(x, "Access-Control-Allow-Methods", x->match.allow);
     http_add_header(
         x, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, Fencing-Token, Idempotency-Key, X-Request-Id, traceparent");
+        "Authorization, Content-Type, Fencing-Token, Idempotency-Key, If-None-Match, If-Range, "
+        "Last-Event-ID, Range, X-Request-Id, traceparent");
     http_add_header(x, "Access-Control-Max-Age", "600");
     http_reply_empty(x, MHD_HTTP_NO_CONTENT);
     return true;
@@ -157,11 +158,26 @@ static unsigned long long announced_length(const struct framing *f)
     return f->length != NULL ? strtoull(f->length, NULL, 10) : 0;
 }
 
+static int check_type(struct http_exchange *x, struct error *err)
+{
+    const struct http_route *route = x->match.route;
+    bool any = (route->flags & (ROUTE_BODY_ANY | ROUTE_BODY_FILE)) != 0;
+    const char *type = http_header(x, "Content-Type");
+
+    if (!x->body_announced || route->body_max == 0 || any) {
+        return 0;
+    }
+    if (type == NULL || !is_json_type(type)) {
+        return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
+                         "a body must be of Content-Type application/json");
+    }
+    return 0;
+}
+
 static int check_body(struct http_exchange *x, const struct framing *f, struct error *err)
 {
     const struct http_route *route = x->match.route;
     unsigned long long length = announced_length(f);
-    const char *type;
 
     if (route->body_max == 0 && length > 0) {
         x->body_too_long = true;
@@ -172,10 +188,11 @@ static int check_body(struct http_exchange *x, const struct framing *f, struct e
         return error_set(err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than %zu bytes",
                          route->body_max);
     }
-    type = http_header(x, "Content-Type");
-    if (x->body_announced && route->body_max > 0 && (type == NULL || !is_json_type(type))) {
-        return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
-                         "a body must be of Content-Type application/json");
+    if (check_type(x, err) != 0) {
+        return -1;
+    }
+    if ((route->flags & ROUTE_BODY_FILE) != 0) {
+        return spool_open(x, err);
     }
     buf_init(&x->body, route->body_max);
     if (length > 0 && buf_reserve(&x->body, (size_t)length) == NULL) {

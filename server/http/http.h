@@ -6,7 +6,8 @@
  * - ROUTE_INLINE handlers run on an event thread and must not block beyond a store read.
  * - ROUTE_JOB handlers run on the worker pool with the connection suspended; a full pool is
  * OVERLOADED. A handler that calls http_wait is called back (always on an event thread, as inline)
- * when its topic is notified or the time is over, and again ends by one of the two. */
+ * when its topic is notified or the time is over, and again ends by one of the two.
+ * Every reply can be given by a handler of either kind. */
 #ifndef EXECHOST_SERVER_HTTP_HTTP_H
 #define EXECHOST_SERVER_HTTP_HTTP_H
 
@@ -24,16 +25,22 @@ struct http_exchange; /* one request and its answer; lives until the answer is s
 
 typedef void (*http_handler)(struct http_exchange *x);
 
-enum http_route_kind { ROUTE_INLINE, ROUTE_JOB };
+/* How a route is served; joined by |. */
+enum http_route_flags {
+    ROUTE_INLINE = 0,
+    ROUTE_JOB = 1,
+    ROUTE_BODY_ANY = 2,  /* takes a body of any media type, not only application/json */
+    ROUTE_BODY_FILE = 4, /* the same, and the body is not kept in memory: http_body_file */
+};
 
-enum { HTTP_PARAMS_MAX = 3 };
+enum { HTTP_PARAMS_MAX = 3, HTTP_HEADERS_MAX = 16 };
 
 /* `path` has segments; "{name}" takes one whole segment, percent-decoded. A path that exists with
  * other methods answers 405 with Allow. HEAD is answered as GET without a body. */
 struct http_route {
     const char *method;
     const char *path;
-    enum http_route_kind kind;
+    unsigned flags; /* enum http_route_flags */
     http_handler handler;
     size_t body_max;   /* 0: takes no body (a body of any length is 413) */
     const char *query; /* the names it takes, space separated: others are 400; may be "" */
@@ -54,7 +61,9 @@ struct http_config {
         loopback_rules;    /* no tokens: listens on loopback or unix only; over TCP Host must be a
                             * loopback   name and a mutation's Origin a loopback one or in cors_origins
                             */
-    struct topics *topics; /* that http_wait names */
+    struct topics *topics; /* that http_wait and http_reply_stream name */
+    const char *scratch;   /* directory of ROUTE_BODY_FILE bodies; NULL when no route has one */
+    int64_t heartbeat_ms;  /* of streams, and of the look after peers; 0: 15 s */
 };
 
 /* Copies `config`; borrows what it points to, which must outlive the server. */
@@ -76,6 +85,17 @@ const char *http_param(const struct http_exchange *x,
 const char *http_query(const struct http_exchange *x, const char *name); /* NULL when absent */
 const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_body(const struct http_exchange *x, size_t *len);
+/* The body of a ROUTE_BODY_FILE route, in a nameless file below the scratch directory: borrowed
+ * descriptor, open for reading and writing, at offset 0. -1 on other routes. While it came a full
+ * disk was STORAGE_FULL and a body over body_max 413, both before any handler. */
+int http_body_file(const struct http_exchange *x, int64_t *size);
+/* The request's Range against a size that is known, for bytes that come from elsewhere. 1: *first
+ * and *length say what is asked for (to be answered 206 with Content-Range, see http_content); 0:
+ * all of it is, because there is no Range, it is none of bytes, has several parts, is malformed,
+ * depends on If-Range, or the method is not GET; -1: ERROR_RANGE_NOT_SATISFIABLE (Content-Range is
+ * set for the answer). */
+int http_range(struct http_exchange *x, int64_t size, int64_t *first, int64_t *length,
+               struct error *err) WARN_UNUSED;
 
 /* Query helpers: absent leaves *out as it is; a bad value is ERROR_INVALID_REQUEST with field
  * "?name". */
@@ -98,7 +118,21 @@ void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type
                       size_t len, bool copy);
 void http_reply_empty(struct http_exchange *x, unsigned status);
 void http_reply_error(struct http_exchange *x, const struct error *err);
-/* Before a reply: a further header. */
+/* Bytes of a regular file as the answer, sent by sendfile: ETag and Accept-Ranges are set,
+ * If-None-Match, Range (one) and If-Range obeyed: 200, 206, 304 or 416. Takes `fd`. The file must
+ * not shrink while it is sent (the connection would be cut). Where `of` is set the bytes are
+ * already a range of something of `of` bytes that begins at `first`: 206 as it is. */
+struct http_content {
+    int fd;
+    int64_t offset; /* in the file */
+    int64_t size;
+    const char *type;
+    const char *etag; /* quoted, or NULL */
+    int64_t first;
+    int64_t of; /* 0: the content is whole */
+};
+void http_reply_content(struct http_exchange *x, const struct http_content *content);
+/* Before a reply: a further header, of at most HTTP_HEADERS_MAX. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 
 /* Suspends until `topic` (copied) is notified or the wall of `deadline_mono_ms` (0: none) is
@@ -108,5 +142,32 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 void http_wait(struct http_exchange *x, const char *topic, int64_t deadline_mono_ms,
                bool (*ready)(struct http_exchange *x), http_handler again);
 bool http_wait_timed_out(const struct http_exchange *x);
+
+/* --- streams --- */
+
+enum http_stream_next {
+    HTTP_STREAM_MORE, /* fill again once `out` has left (at once when it is empty) */
+    HTTP_STREAM_WAIT, /* once `out` has left: until the topic is notified */
+    HTTP_STREAM_END,  /* `out` is the last */
+    HTTP_STREAM_CUT,  /* `out`, then the connection closes without a clean end */
+};
+
+struct http_stream_ops {
+    /* Puts what there is into the empty `out`, about 32 KiB at most, and says what is next. On an
+     * event thread: no blocking beyond a read of a file or the store. The topic is subscribed to
+     * before it is called, so that WAIT misses nothing that happens meanwhile. */
+    enum http_stream_next (*fill)(void *state, struct buf *out);
+    /* After 15 s of silence; NULL: none. */
+    void (*heartbeat)(void *state, struct buf *out);
+    /* Once, when the answer has ended in whatever way. Any thread. */
+    void (*done)(void *state);
+};
+
+/* 200 with a body of unknown length: chunked, so that an end can be told from a cut; to HTTP/1.0
+ * until the connection closes. Takes `state`; `type` and `topic` are copied, `ops` stays. Between
+ * two fills a stream has no buffer. A reader that takes nothing for `head_timeout_s` is cut, peers
+ * that went away are noticed at the heartbeat, and a stopping server cuts. Cache-Control is set. */
+void http_reply_stream(struct http_exchange *x, const char *type, const char *topic,
+                       const struct http_stream_ops *ops, void *state);
 
 #endif

@@ -14,6 +14,10 @@ void reply_reset(struct reply *r)
     if (!r->data_is_static) {
         free(r->data);
     }
+    if (r->has_file) {
+        close(r->fd);
+    }
+    stream_free(r->stream);
     for (unsigned i = 0; i < r->header_count; i++) {
         free(r->headers[i].name);
         free(r->headers[i].value);
@@ -21,21 +25,20 @@ void reply_reset(struct reply *r)
     *r = (struct reply){0};
 }
 
-/* Takes `data` unless it is static. */
-static void store_reply(struct http_exchange *x, unsigned status, const char *type, void *data,
-                        size_t len)
+bool reply_store(struct http_exchange *x, unsigned status, const char *type, void *data, size_t len)
 {
     struct reply *r = &x->reply;
 
     if (r->status != 0) {
         log_error("a handler answered twice", "requestId", x->request_id, NULL);
         free(data);
-        return;
+        return false;
     }
     r->status = status;
     r->data = data;
     r->len = len;
     snprintf(r->type, sizeof(r->type), "%s", type);
+    return true;
 }
 
 static void store_json(struct http_exchange *x, unsigned status, const char *type, json_t *body)
@@ -53,10 +56,10 @@ static void store_json(struct http_exchange *x, unsigned status, const char *typ
     if (data == NULL) {
         log_error("no memory for an answer", "requestId", x->request_id, NULL);
         x->reply.close = true;
-        store_reply(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "", NULL, 0);
+        (void)reply_store(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "", NULL, 0);
         return;
     }
-    store_reply(x, status, type, data, len);
+    (void)reply_store(x, status, type, data, len);
 }
 
 void http_reply_json(struct http_exchange *x, unsigned status, json_t *body)
@@ -76,18 +79,19 @@ void http_reply_bytes(struct http_exchange *x, unsigned status, const char *type
             return;
         }
         memcpy(own, data, len);
-        store_reply(x, status, type, own, len);
+        (void)reply_store(x, status, type, own, len);
         return;
     }
-    store_reply(x, status, type, NULL, 0);
-    x->reply.data = (void *)(uintptr_t)data;
-    x->reply.len = len;
-    x->reply.data_is_static = true;
+    if (reply_store(x, status, type, NULL, 0)) {
+        x->reply.data = (void *)(uintptr_t)data;
+        x->reply.len = len;
+        x->reply.data_is_static = true;
+    }
 }
 
 void http_reply_empty(struct http_exchange *x, unsigned status)
 {
-    store_reply(x, status, "", NULL, 0);
+    (void)reply_store(x, status, "", NULL, 0);
 }
 
 void http_reply_error(struct http_exchange *x, const struct error *err)
@@ -112,7 +116,7 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
     char *own_name = strdup(name);
     char *own_value = strdup(value);
 
-    if (own_name == NULL || own_value == NULL || r->header_count == REPLY_HEADERS_MAX) {
+    if (own_name == NULL || own_value == NULL || r->header_count == HTTP_HEADERS_MAX) {
         log_error("a header of an answer was lost", "header", name, "requestId", x->request_id,
                   NULL);
         free(own_name);
@@ -140,7 +144,9 @@ static void add_common_headers(struct http_exchange *x,
     }
     if (x->cors_origin != NULL) {
         add(ctx, "Access-Control-Allow-Origin", x->cors_origin);
-        add(ctx, "Access-Control-Expose-Headers", "Allow, Location, Retry-After, X-Request-Id");
+        add(ctx, "Access-Control-Expose-Headers",
+            "Allow, Content-Range, ETag, Idempotency-Replayed, Location, Retry-After, "
+            "X-Request-Id");
     }
     for (unsigned i = 0; i < r->header_count; i++) {
         add(ctx, r->headers[i].name, r->headers[i].value);
@@ -157,22 +163,47 @@ static void add_to_response(void *ctx, const char *name, const char *value)
     }
 }
 
+static struct MHD_Response *buffer_response(struct reply *r)
+{
+    enum MHD_ResponseMemoryMode mode =
+        r->data_is_static || r->data == NULL ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE;
+    struct MHD_Response *response = MHD_create_response_from_buffer(r->len, r->data, mode);
+
+    if (response != NULL) {
+        r->data = NULL;
+    }
+    return response;
+}
+
+static struct MHD_Response *file_response(struct reply *r)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_fd_at_offset64(r->len, r->fd, (uint64_t)r->offset);
+
+    if (response != NULL) {
+        r->has_file = false;
+    }
+    return response;
+}
+
+/* What the reply holds is the response's then. */
+static struct MHD_Response *make_response(struct http_exchange *x)
+{
+    if (x->reply.stream != NULL) {
+        return stream_response(x);
+    }
+    return x->reply.has_file ? file_response(&x->reply) : buffer_response(&x->reply);
+}
+
 enum MHD_Result reply_send(struct http_exchange *x)
 {
     struct reply *r = &x->reply;
-    enum MHD_ResponseMemoryMode mode =
-        r->data_is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE;
-    struct MHD_Response *response;
+    struct MHD_Response *response = make_response(x);
     enum MHD_Result queued;
 
-    if (r->data == NULL) {
-        mode = MHD_RESPMEM_PERSISTENT;
-    }
-    response = MHD_create_response_from_buffer(r->len, r->data, mode);
     if (response == NULL) {
         return MHD_NO;
     }
-    r->data = NULL; /* the response's now */
     add_common_headers(x, add_to_response, response);
     exchange_set_phase(x, EXCHANGE_ANSWERED);
     x->status_sent = r->status;

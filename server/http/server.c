@@ -9,7 +9,7 @@
  * used, until something comes. Heads of 16 KiB with many fields fit. */
 enum { CONNECTION_MEMORY = 48 * 1024, CONNECTION_MEMORY_STEP = 4096 };
 /* So long a stopping server waits for peers to take their answers. */
-enum { LAST_ANSWERS_SECONDS = 1 };
+enum { LAST_ANSWERS_SECONDS = 1, HEARTBEAT_MS = 15000 };
 
 /* --- the way of a request --- */
 
@@ -116,7 +116,7 @@ static enum MHD_Result on_request_complete(struct http_exchange *x)
         http_reply_error(x, &err);
         return reply_send(x);
     }
-    if (x->match.route->kind == ROUTE_JOB) {
+    if ((x->match.route->flags & ROUTE_JOB) != 0) {
         return start_job(x);
     }
     x->match.route->handler(x);
@@ -153,30 +153,41 @@ static enum MHD_Result on_head(struct http_exchange *x, const char *method)
 }
 
 /* libmicrohttpd takes no reply in the middle of an upload, so this one goes around it. */
-static enum MHD_Result refuse_upload(struct http_exchange *x, enum error_code code,
-                                     const char *detail)
+static enum MHD_Result refuse_upload(struct http_exchange *x, const struct error *err)
 {
-    struct error err = ERROR_INIT;
-
-    (void)error_set(&err, code, "%s", detail);
     keep_for_linger(x);
-    http_reply_error(x, &err);
+    http_reply_error(x, err);
     reply_send_raw(x);
     return MHD_NO;
 }
 
+static int keep_body(struct http_exchange *x, const char *data, size_t size, struct error *err)
+{
+    if ((x->match.route->flags & ROUTE_BODY_FILE) != 0) {
+        return spool_add(x, data, size, err);
+    }
+    if (buf_add(&x->body, data, size) != 0) {
+        return error_set(err, ERROR_OVERLOADED, "no memory for the body");
+    }
+    return 0;
+}
+
 static enum MHD_Result on_body(struct http_exchange *x, const char *data, size_t *size)
 {
+    struct error err = ERROR_INIT;
+
     if (x->reply.status != 0) {
         *size = 0; /* refused at its head */
         return MHD_YES;
     }
-    if (*size > x->match.route->body_max - x->body.len) {
-        return refuse_upload(x, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than this call takes");
+    if (*size > x->match.route->body_max - (size_t)x->body_size) {
+        (void)error_set(&err, ERROR_PAYLOAD_TOO_LARGE, "the body is larger than this call takes");
+        return refuse_upload(x, &err);
     }
-    if (buf_add(&x->body, data, *size) != 0) {
-        return refuse_upload(x, ERROR_OVERLOADED, "no memory for the body");
+    if (keep_body(x, data, *size, &err) != 0) {
+        return refuse_upload(x, &err);
     }
+    x->body_size += (int64_t)*size;
     *size = 0;
     return MHD_YES;
 }
@@ -201,12 +212,11 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char
     (void)cls;
     (void)c;
     (void)url;
-    (void)version;
     if (x == NULL) {
         return MHD_NO; /* no memory at the request line */
     }
     switch (phase_of(x)) {
-    case EXCHANGE_HEAD: return on_head(x, method);
+    case EXCHANGE_HEAD: x->http10 = strcmp(version, "HTTP/1.0") == 0; return on_head(x, method);
     case EXCHANGE_BODY: return *size > 0 ? on_body(x, data, size) : on_request_complete(x);
     case EXCHANGE_RESUMED: return go_on(x) ? settle(x) : MHD_NO;
     default: return MHD_NO;
@@ -260,6 +270,7 @@ static void destroy(struct http_server *s)
         free(s->cors_origins[i]);
     }
     free(s->cors_origins);
+    free(s->scratch);
     free(s->unix_path);
     free(s->address);
     pthread_cond_destroy(&s->changed);
@@ -319,7 +330,10 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     s->service = config->service;
     s->pool = config->pool;
     s->timers = config->timers;
-    if (copy_origins(s, config->cors_origins) != 0) {
+    s->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
+    s->scratch = config->scratch != NULL ? strdup(config->scratch) : NULL;
+    if (copy_origins(s, config->cors_origins) != 0 ||
+        (config->scratch != NULL && s->scratch == NULL)) {
         (void)error_set(err, ERROR_INTERNAL, "out of memory");
         goto fail;
     }

@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-enum { HEARTBEAT_MS = 15000 };
-
 /* One subscription. A waker may still be at it when the exchange has gone on and waits anew, so it
  * has a life of its own: references of the exchange, the topic and the timer. */
 struct wait_entry {
@@ -43,7 +41,8 @@ static void wake(struct http_exchange *x, const struct wait_entry *e, enum excha
     pthread_mutex_lock(&x->lock);
     if ((e == NULL || e == x->waiting) && x->wake == WAKE_NONE) {
         if (x->phase == EXCHANGE_ARMING) {
-            x->wake = reason;
+            /* A stream may be sending now: that tells soon enough whether somebody reads. */
+            x->wake = reason == WAKE_PEER_GONE ? WAKE_NONE : reason;
         } else if (x->phase == EXCHANGE_WAITING) {
             x->wake = reason;
             exchange_resume_locked(x);
@@ -90,28 +89,17 @@ static void list_entry(struct http_exchange *x)
     }
 }
 
-static void subscribe(struct http_exchange *x, struct wait_entry *e)
+static void set_deadline(struct http_exchange *x, struct wait_entry *e, int64_t at_mono_ms)
 {
-    struct http_server *s = x->server;
-
-    e->waiter.wake = on_topic;
     atomic_fetch_add(&e->refs, 1);
-    topics_join(s->topics, x->wait.topic, &e->waiter);
-    if (x->wait.ready != NULL && x->wait.ready(x)) {
-        wake(x, e, WAKE_TOPIC);
-    } else if (x->wait.deadline_mono_ms != 0) {
-        atomic_fetch_add(&e->refs, 1);
-        e->timer = timers_add(s->timers, x->wait.deadline_mono_ms, on_deadline, e);
-    }
+    e->timer = timers_add(x->server->timers, at_mono_ms, on_deadline, e);
 }
 
-bool wait_begin(struct http_exchange *x, bool on_event_thread)
+/* NULL, and woken as if the server stopped, when memory is out. */
+static struct wait_entry *subscribe(struct http_exchange *x)
 {
     struct wait_entry *e = entry_new(x);
-    bool woken;
 
-    x->wait.asked = false;
-    x->timed_out = false;
     pthread_mutex_lock(&x->lock);
     x->phase = EXCHANGE_ARMING;
     x->wake = e == NULL ? WAKE_STOPPING : WAKE_NONE;
@@ -119,7 +107,24 @@ bool wait_begin(struct http_exchange *x, bool on_event_thread)
     pthread_mutex_unlock(&x->lock);
     if (e != NULL) {
         list_entry(x);
-        subscribe(x, e);
+        e->waiter.wake = on_topic;
+        atomic_fetch_add(&e->refs, 1);
+        topics_join(x->server->topics, x->wait.topic, &e->waiter);
+    }
+    return e;
+}
+
+bool wait_begin(struct http_exchange *x, bool on_event_thread)
+{
+    struct wait_entry *e = subscribe(x);
+    bool woken;
+
+    x->wait.asked = false;
+    x->timed_out = false;
+    if (e != NULL && x->wait.ready != NULL && x->wait.ready(x)) {
+        wake(x, e, WAKE_TOPIC);
+    } else if (e != NULL && x->wait.deadline_mono_ms != 0) {
+        set_deadline(x, e, x->wait.deadline_mono_ms);
     }
     pthread_mutex_lock(&x->lock);
     woken = x->wake != WAKE_NONE;
@@ -154,6 +159,45 @@ void wait_end(struct http_exchange *x)
         entry_unref(e);
     }
     entry_unref(e);
+}
+
+static enum exchange_wake take_wake(struct http_exchange *x)
+{
+    enum exchange_wake reason;
+
+    pthread_mutex_lock(&x->lock);
+    reason = x->wake;
+    x->wake = WAKE_NONE;
+    pthread_mutex_unlock(&x->lock);
+    return reason;
+}
+
+enum exchange_wake wait_renew(struct http_exchange *x)
+{
+    enum exchange_wake reason = take_wake(x);
+
+    if (x->waiting != NULL && reason == WAKE_NONE) {
+        return reason;
+    }
+    if (x->waiting != NULL) {
+        wait_end(x);
+    }
+    return subscribe(x) != NULL ? reason : WAKE_STOPPING;
+}
+
+bool wait_sleep(struct http_exchange *x, int64_t deadline_mono_ms)
+{
+    bool sleeps;
+
+    set_deadline(x, x->waiting, deadline_mono_ms);
+    pthread_mutex_lock(&x->lock);
+    sleeps = x->wake == WAKE_NONE;
+    if (sleeps) {
+        x->phase = EXCHANGE_WAITING;
+        MHD_suspend_connection(x->connection);
+    }
+    pthread_mutex_unlock(&x->lock);
+    return sleeps;
 }
 
 /* --- peers --- */
@@ -192,7 +236,7 @@ static void on_heartbeat(void *arg)
     pthread_mutex_lock(&s->lock);
     s->heartbeat_running = false;
     if (!s->stopping) {
-        s->heartbeat = timers_add(s->timers, clock_mono_ms() + HEARTBEAT_MS, on_heartbeat, s);
+        s->heartbeat = timers_add(s->timers, clock_mono_ms() + s->heartbeat_ms, on_heartbeat, s);
     }
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -201,7 +245,7 @@ static void on_heartbeat(void *arg)
 void wait_heartbeat_start(struct http_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    s->heartbeat = timers_add(s->timers, clock_mono_ms() + HEARTBEAT_MS, on_heartbeat, s);
+    s->heartbeat = timers_add(s->timers, clock_mono_ms() + s->heartbeat_ms, on_heartbeat, s);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -83,8 +83,8 @@ void client_send_text(int fd, const char *text)
     client_send(fd, text, strlen(text));
 }
 
-/* 1: a byte, 0: end. */
-static int read_byte(int fd, char *c)
+/* 0 at the end. */
+static size_t read_some(int fd, char *to, size_t max)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t n;
@@ -92,8 +92,8 @@ static int read_byte(int fd, char *c)
     if (poll(&p, 1, PATIENCE_MS) != 1) {
         fail_msg("no answer within %d ms", PATIENCE_MS);
     }
-    n = recv(fd, c, 1, 0);
-    return n == 1 ? 1 : 0;
+    n = recv(fd, to, max, 0);
+    return n > 0 ? (size_t)n : 0;
 }
 
 static bool read_head(int fd, struct answer *a)
@@ -101,7 +101,7 @@ static bool read_head(int fd, struct answer *a)
     size_t len = 0;
 
     while (len + 1 < sizeof(a->head)) {
-        if (read_byte(fd, &a->head[len]) == 0) {
+        if (read_some(fd, &a->head[len], 1) == 0) {
             a->closed = true;
             return false;
         }
@@ -129,8 +129,10 @@ void client_read(int fd, struct answer *a, bool head_only)
     a->body = calloc(1, want + 1);
     assert_non_null(a->body);
     while (a->body_len < want) {
-        assert_int_equal(read_byte(fd, a->body + a->body_len), 1);
-        a->body_len++;
+        size_t n = read_some(fd, a->body + a->body_len, want - a->body_len);
+
+        assert_int_not_equal(n, 0);
+        a->body_len += n;
     }
 }
 

@@ -364,6 +364,8 @@ static void every_code_has_a_status(void **state)
         {ERROR_UNSUPPORTED_MEDIA_TYPE, 415},
         {ERROR_OVERLOADED, 503},
         {ERROR_STORAGE_FULL, 507},
+        {ERROR_RANGE_NOT_SATISFIABLE, 416},
+        {ERROR_UNAUTHENTICATED, 401},
     };
 
     (void)state;
