@@ -50,6 +50,36 @@ int frame_read(uint8_t *type, uint8_t *payload, size_t *len);
 /* Sends GUEST_FAILED behind what is still in `out`; returns the status to exit with. */
 int frame_failed(struct frame_out *out, int errnum, const char *text);
 
+/* --- input.c: from the service to the program --- */
+
+struct input {
+    int fd;      /* what the service sends; -1: no more comes */
+    int program; /* write end of the program's standard input; -1: closed, or /dev/null */
+    bool has_program;
+    bool eof; /* the program's end follows what is kept */
+    size_t have;
+    uint8_t head[GUEST_FRAME_HEADER];
+    uint32_t left; /* of the payload at hand */
+    uint8_t signal[4];
+    uint32_t taken; /* and not yet told */
+    size_t start;
+    size_t len;
+    uint8_t ring[GUEST_STDIN_WINDOW];
+};
+/* Of a zeroed one. Both nonblocking; `program` -1: it has none. */
+void input_init(struct input *in, int fd, int program);
+static inline bool input_pending(const struct input *in)
+{
+    return in->len > 0;
+}
+/* Reads what has come: a signal number (call again), 0 when that was all, -1 when it broke the
+ * protocol. */
+int input_read(struct input *in);
+/* Writes what the program takes now, closes it where the end has come. */
+void input_write(struct input *in);
+/* Seals a GUEST_STDIN_TAKEN when enough was taken to be told and `out` is empty. */
+bool input_report(struct input *in, struct frame_out *out);
+
 /* --- cgroup.c: the own container's memory, counters --- */
 
 struct cgroup_usage {

@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 200, OOM_CHECK_MS = 250, STDIN_PIECE = 64 * 1024 };
+enum { GRACE_MS = 200, OOM_CHECK_MS = 250 };
 
 /* A whole frame fits into an empty pipe of the usual size, so that one write passes it on. */
 enum { READ_PIECE = GUEST_FRAME_MAX - GUEST_FRAME_HEADER };
 
-enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_SERVICE, SLOT_STDIN, SLOT_PROGRAM_IN, SLOT_COUNT };
+enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_SERVICE, SLOT_INPUT, SLOT_PROGRAM_IN, SLOT_COUNT };
 
 struct stream {
     int fd; /* -1: at its end */
@@ -31,10 +31,6 @@ struct run {
     pid_t pid;
     struct stream streams[2];
     unsigned turn; /* which stream may go first */
-    int stdin_fd;  /* -1: no more comes */
-    int program_in;
-    size_t in_start;
-    size_t in_end;
     int signal_fd;
     int oom_fd;
     int64_t oom_before;
@@ -46,8 +42,10 @@ struct run {
     struct rusage usage;
     struct pollfd poll[SLOT_COUNT];
     struct frame_out out;
-    uint8_t in[STDIN_PIECE];
+    struct input in;
 };
+
+enum loop_end { LOOP_DONE, LOOP_SERVICE_GONE, LOOP_OUT_OF_STEP };
 
 static int64_t now_ms(void)
 {
@@ -149,44 +147,31 @@ static int serve_output(struct run *run)
     return 0;
 }
 
-/* --- standard input --- */
+/* --- input and signals --- */
 
-static void read_stdin(struct run *run)
+/* The leader is not reaped yet: its number can't be another's. */
+static void signal_program(const struct run *run, int number)
 {
-    ssize_t n = read(run->stdin_fd, run->in, sizeof(run->in));
-    if (n > 0) {
-        run->in_start = 0;
-        run->in_end = run->program_in >= 0 ? (size_t)n : 0;
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        run->stdin_fd = -1;
-    }
+    (void)kill(-run->pid, number);
 }
 
-static void write_program(struct run *run)
+/* -1: the service is out of step. */
+static int serve_input(struct run *run)
 {
-    ssize_t n = write(run->program_in, run->in + run->in_start, run->in_end - run->in_start);
-    if (n >= 0) {
-        run->in_start += (size_t)n;
-    } else if (errno != EAGAIN && errno != EINTR) {
-        /* It has closed its end: the rest is taken and dropped, so that the service is not held up.
-         */
-        guest_close(&run->program_in);
-        run->in_start = run->in_end;
+    if (!run->ended && run->poll[SLOT_INPUT].revents != 0) {
+        int number;
+        while ((number = input_read(&run->in)) > 0) {
+            signal_program(run, number);
+        }
+        if (number < 0) {
+            return -1;
+        }
     }
-}
-
-static void serve_stdin(struct run *run)
-{
-    if (run->poll[SLOT_STDIN].revents != 0) {
-        read_stdin(run);
+    if (run->poll[SLOT_INPUT].revents != 0 || run->poll[SLOT_PROGRAM_IN].revents != 0) {
+        input_write(&run->in);
     }
-    if (run->poll[SLOT_PROGRAM_IN].revents != 0 ||
-        (run->in_start < run->in_end && run->poll[SLOT_STDIN].revents != 0)) {
-        write_program(run);
-    }
-    if (run->stdin_fd < 0 && run->in_start == run->in_end) {
-        guest_close(&run->program_in);
-    }
+    (void)input_report(&run->in, &run->out);
+    return 0;
 }
 
 /* --- the loop --- */
@@ -201,13 +186,12 @@ static void watch(struct run *run, int slot, int fd, short events)
 static void watch_all(struct run *run)
 {
     bool room = frame_out_empty(&run->out);
-    bool pending = run->in_start < run->in_end;
     watch(run, SLOT_SIGNAL, run->signal_fd, POLLIN);
     watch(run, SLOT_OUT, room ? run->streams[0].fd : -1, POLLIN);
     watch(run, SLOT_ERR, room ? run->streams[1].fd : -1, POLLIN);
     watch(run, SLOT_SERVICE, STDOUT_FILENO, room ? 0 : POLLOUT);
-    watch(run, SLOT_STDIN, run->ended || pending ? -1 : run->stdin_fd, POLLIN);
-    watch(run, SLOT_PROGRAM_IN, pending ? run->program_in : -1, POLLOUT);
+    watch(run, SLOT_INPUT, run->ended ? -1 : run->in.fd, POLLIN);
+    watch(run, SLOT_PROGRAM_IN, input_pending(&run->in) ? run->in.program : -1, POLLOUT);
 }
 
 static int until(int64_t at)
@@ -225,16 +209,15 @@ static int wait_ms(const struct run *run)
     return run->oom_before >= 0 && !run->oom ? until(run->oom_check_at) : -1;
 }
 
-/* -1: the service is gone. */
-static int loop(struct run *run)
+static enum loop_end loop(struct run *run)
 {
     while (!is_done(run)) {
         watch_all(run);
         if (poll(run->poll, SLOT_COUNT, wait_ms(run)) < 0 && errno != EINTR) {
-            return -1;
+            return LOOP_SERVICE_GONE;
         }
         if (run->poll[SLOT_SERVICE].revents & (POLLERR | POLLNVAL)) {
-            return -1;
+            return LOOP_SERVICE_GONE;
         }
         if (run->poll[SLOT_SIGNAL].revents != 0) {
             reap(run);
@@ -242,12 +225,17 @@ static int loop(struct run *run)
         if (!run->ended && !run->oom && now_ms() >= run->oom_check_at) {
             check_oom(run);
         }
-        serve_stdin(run);
+        if (frame_out_flush(&run->out) != 0) {
+            return LOOP_SERVICE_GONE;
+        }
+        if (serve_input(run) != 0) {
+            return LOOP_OUT_OF_STEP;
+        }
         if (frame_out_flush(&run->out) != 0 || serve_output(run) != 0) {
-            return -1;
+            return LOOP_SERVICE_GONE;
         }
     }
-    return 0;
+    return LOOP_DONE;
 }
 
 /* --- the result --- */
@@ -337,6 +325,7 @@ static int prepare(struct run *run)
     run->oom_fd = cgroup_open_oom();
     run->oom_before = cgroup_oom_kills(run->oom_fd);
     run->oom_check_at = now_ms() + OOM_CHECK_MS;
+    set_nonblocking(STDIN_FILENO);
     set_nonblocking(STDOUT_FILENO);
     return run->signal_fd < 0 ? -1 : 0;
 }
@@ -359,12 +348,13 @@ int run_main(const struct spawn_spec *spec)
     run.pid = program.pid;
     run.streams[0] = (struct stream){.fd = program.out, .type = GUEST_STDOUT};
     run.streams[1] = (struct stream){.fd = program.err, .type = GUEST_STDERR};
-    run.stdin_fd = spec->has_stdin ? STDIN_FILENO : -1;
-    run.program_in = program.in;
+    input_init(&run.in, STDIN_FILENO, program.in);
     report_started(&run);
-    if (loop(&run) != 0) {
-        kill_leader(&run);
-        return 1;
+    switch (loop(&run)) {
+    case LOOP_DONE: return report_ended(&run);
+    case LOOP_SERVICE_GONE: break;
+    case LOOP_OUT_OF_STEP: kill_leader(&run); return frame_failed(&run.out, EPROTO, "input");
     }
-    return report_ended(&run);
+    kill_leader(&run);
+    return 1;
 }

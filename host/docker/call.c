@@ -105,6 +105,7 @@ struct docker_process_context docker_context(const struct docker_host *h, const 
     return (struct docker_process_context){
         .engine = h->engine,
         .loop = h->loop,
+        .running = h->running,
         .pool = h->pool,
         .grace_ms = h->grace_ms,
         .container = container,

@@ -101,6 +101,33 @@ static int op_exec(struct host *host, const struct host_exec_plan *plan,
     return docker_process_start(&context, plan, events, err);
 }
 
+static int op_exec_input(struct host *host, const struct host_exec_ref *command, const void *data,
+                         size_t len, bool eof, struct error *err)
+{
+    struct docker_host *h = docker_of(host);
+    struct container_handle handle;
+    const struct docker_command_name name = {handle.id, command->command_id};
+    const struct docker_input input = {data, len, eof};
+
+    if (container_of(command->handle, &handle, err) < 0) {
+        return -1;
+    }
+    return docker_process_input(h->running, &name, &input, err);
+}
+
+static int op_exec_signal(struct host *host, const struct host_exec_ref *command, int signo,
+                          struct error *err)
+{
+    struct docker_host *h = docker_of(host);
+    struct container_handle handle;
+    const struct docker_command_name name = {handle.id, command->command_id};
+
+    if (container_of(command->handle, &handle, err) < 0) {
+        return -1;
+    }
+    return docker_process_signal(h->running, &name, signo, err);
+}
+
 static int op_checkpoint(struct host *h, const struct host_checkpoint_plan *plan,
                          struct workspace_sink *sink, struct error *err)
 {
@@ -191,6 +218,7 @@ static void op_free(struct host *host)
     struct docker_host *h = docker_of(host);
 
     engine_loop_free(h->loop);
+    docker_running_free(h->running);
     pool_free(h->pool);
     observer_free(h->observer);
     images_free(h->images);
@@ -207,6 +235,8 @@ static const struct host_ops DOCKER_OPS = {
     .provision = op_provision,
     .restore = op_restore,
     .exec = op_exec,
+    .exec_input = op_exec_input,
+    .exec_signal = op_exec_signal,
     .checkpoint = op_checkpoint,
     .terminate = op_terminate,
     .extend = op_extend,
@@ -235,7 +265,8 @@ static int start(struct docker_host *h, const struct docker_host_config *config,
     images.engine = h->engine;
     if (images_new(&images, &h->images, err) < 0 ||
         pool_new(POOL_THREADS, POOL_QUEUE, &h->pool, err) < 0 ||
-        engine_loop_new(h->engine, &h->loop, err) < 0) {
+        engine_loop_new(h->engine, &h->loop, err) < 0 ||
+        docker_running_new(h->loop, &h->running, err) < 0) {
         return -1;
     }
     return observer_new(h->engine, h->loop, h->instance, observer, &h->observer, err);

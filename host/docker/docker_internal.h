@@ -25,6 +25,7 @@ struct docker_host {
     int64_t grace_ms;
     struct engine *engine;
     struct engine_loop *loop;
+    struct docker_running *running;
     struct pool *pool; /* asks the engine about streams that ended without a result */
     struct images *images;
     struct observer *observer;

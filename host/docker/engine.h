@@ -100,10 +100,15 @@ struct engine_stream_events {
     /* Called instead, once, when the loop is freed with the stream still in it. May be NULL. */
     void (*dropped)(void *ctx, int fd);
     void *ctx;
+    struct engine_stream **stream; /* set before anything is called; or NULL */
 };
 /* Any thread. `fd` stays the caller's to close from within `ready`. */
 int engine_loop_add(struct engine_loop *loop, int fd, short events,
                     const struct engine_stream_events *handler, struct error *err) WARN_UNUSED;
+
+/* Any thread, as long as `ready` has not returned 0 and `dropped` was not called: the stream wants
+ * to send, so `ready` is called with POLLOUT once it can. */
+void engine_loop_rouse(struct engine_loop *loop, struct engine_stream *stream);
 
 /* The engine's event stream, filtered by label; reconnects with backoff until the loop is freed.
  * `line` gets one decoded event; `connected` tells true after each (re)connect, false on loss. */

@@ -4,6 +4,7 @@
 #include "host/docker/engine_loop_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -12,6 +13,9 @@ enum { LOOP_BATCH = 64 };
 struct engine_stream {
     struct engine_stream *next;
     struct engine_stream *previous;
+    struct engine_stream *next_roused;
+    bool roused;  /* [lock] in the loop's list of those */
+    short wanted; /* what it is armed for */
     int fd;
     struct engine_stream_events handler;
 };
@@ -21,9 +25,10 @@ struct engine_loop {
     CURLM *multi;
     int epoll_fd;
     pthread_t thread;
-    pthread_mutex_t lock; /* streams, fresh, stop */
+    pthread_mutex_t lock; /* streams, roused, fresh, stop */
     struct engine_stream *streams;
-    struct engine_watch *fresh; /* handed over by other threads */
+    struct engine_stream *roused; /* [lock] */
+    struct engine_watch *fresh;   /* handed over by other threads */
     struct engine_watch *watches;
     bool stop;
 };
@@ -85,7 +90,49 @@ static void unlink_stream(struct engine_loop *loop, struct engine_stream *s)
     if (s->next != NULL) {
         s->next->previous = s->previous;
     }
+    for (struct engine_stream **at = &loop->roused; s->roused; at = &(*at)->next_roused) {
+        if (*at == s) {
+            *at = s->next_roused;
+            s->roused = false;
+            break;
+        }
+    }
     pthread_mutex_unlock(&loop->lock);
+}
+
+static void arm(struct engine_loop *loop, struct engine_stream *s, short wanted)
+{
+    struct epoll_event event = {.events = (uint32_t)(unsigned short)wanted | EPOLLONESHOT,
+                                .data.ptr = s};
+
+    s->wanted = wanted;
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &event);
+}
+
+/* Arming is this thread's alone: nobody can lose what another has asked for. */
+static void arm_roused(struct engine_loop *loop)
+{
+    pthread_mutex_lock(&loop->lock);
+    while (loop->roused != NULL) {
+        struct engine_stream *s = loop->roused;
+
+        loop->roused = s->next_roused;
+        s->roused = false;
+        arm(loop, s, (short)(s->wanted | POLLOUT));
+    }
+    pthread_mutex_unlock(&loop->lock);
+}
+
+void engine_loop_rouse(struct engine_loop *loop, struct engine_stream *stream)
+{
+    pthread_mutex_lock(&loop->lock);
+    if (!stream->roused) {
+        stream->roused = true;
+        stream->next_roused = loop->roused;
+        loop->roused = stream;
+    }
+    pthread_mutex_unlock(&loop->lock);
+    curl_multi_wakeup(loop->multi);
 }
 
 /* One shot each: a descriptor that its callback has closed may live on for a moment in a child that
@@ -93,15 +140,13 @@ static void unlink_stream(struct engine_loop *loop, struct engine_stream *s)
 static void run_stream(struct engine_loop *loop, struct engine_stream *s, uint32_t events)
 {
     short wanted = s->handler.ready(s->handler.ctx, s->fd, (short)events);
-    struct epoll_event again = {.events = EPOLLONESHOT, .data.ptr = s};
 
     if (wanted == 0) {
         unlink_stream(loop, s);
         free(s);
         return;
     }
-    again.events |= (uint32_t)(unsigned short)wanted;
-    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &again);
+    arm(loop, s, wanted);
 }
 
 static void run_streams(struct engine_loop *loop)
@@ -133,6 +178,7 @@ static void *loop_main(void *arg)
         int running;
 
         take_fresh(loop);
+        arm_roused(loop);
         curl_multi_perform(loop->multi, &running);
         reap_transfers(loop);
         /* Last, because what has just ended says how long to wait. */
@@ -247,7 +293,11 @@ int engine_loop_add(struct engine_loop *loop, int fd, short events,
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     s->fd = fd;
+    s->wanted = events;
     s->handler = *handler;
+    if (handler->stream != NULL) {
+        *handler->stream = s;
+    }
     pthread_mutex_lock(&loop->lock);
     if (loop->stop) {
         pthread_mutex_unlock(&loop->lock);

@@ -3,6 +3,7 @@
 #include "host/docker/process_exec.h"
 #include "host/docker/process_frames.h"
 #include "host/docker/process_result.h"
+#include "host/docker/process_running.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,19 +14,17 @@
 enum { READ_PIECE = 64 * 1024, READ_PIECES = 8 };
 
 struct process {
+    struct running running;
+    struct docker_running *list;
     struct engine *engine;
     struct pool *pool;
     int64_t grace_ms;
     struct host_exec_events events;
     struct docker_exec exec;
     struct frames frames;
-    char *container;
     char *command;
     char *cwd;
-    char *stdin_data;
-    size_t stdin_len;
-    size_t stdin_pos;
-    bool stdin_open;
+    bool sends; /* something can be sent now */
     bool muted; /* the receiver takes no more output */
     bool has_result;
     struct host_exec_result result;
@@ -37,10 +36,11 @@ static void process_free(struct process *p)
         return;
     }
     docker_exec_done(&p->exec);
-    free(p->container);
+    host_input_done(&p->running.input);
+    free(p->running.container);
+    free(p->running.command_id);
     free(p->command);
     free(p->cwd);
-    free(p->stdin_data);
     free(p);
 }
 
@@ -85,6 +85,17 @@ static void on_exit_frame(struct process *p, const uint8_t *payload)
     p->has_result = true;
 }
 
+static void on_taken(struct process *p, uint32_t len)
+{
+    running_lock(p->list);
+    bool sound = host_input_taken(&p->running.input, len) == 0;
+    p->sends = host_input_ready(&p->running.input);
+    running_unlock(p->list);
+    if (!sound) {
+        set_lost(p, "the command's runner took more input than it was sent", "");
+    }
+}
+
 static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *payload, size_t len)
 {
     struct process *p = ctx;
@@ -97,6 +108,8 @@ static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *pay
         const char *reason = strerrordesc_np(errnum);
         (void)snprintf(more, sizeof(more), "%s: %s", text, reason != NULL ? reason : "");
         set_lost(p, "the command's runner failed", more);
+    } else if (type == GUEST_STDIN_TAKEN) {
+        on_taken(p, guest_get_u32(payload));
     } else if (type != GUEST_STARTED) {
         set_lost(p, "the command's runner sent a frame out of place", "");
     }
@@ -128,24 +141,25 @@ static bool read_stream(struct process *p, int fd)
     return true;
 }
 
-static void write_stdin(struct process *p, int fd)
+static void write_input(struct process *p, int fd)
 {
-    while (p->stdin_open && p->stdin_pos < p->stdin_len) {
-        ssize_t n = send(fd, p->stdin_data + p->stdin_pos, p->stdin_len - p->stdin_pos,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct host_input *in = &p->running.input;
+    const void *data;
+    size_t len;
+    running_lock(p->list);
+    while ((data = host_input_next(in, &len)) != NULL) {
+        ssize_t n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n >= 0) {
-            p->stdin_pos += (size_t)n;
+            host_input_sent(in, (size_t)n);
         } else if (errno == EAGAIN) {
-            return;
+            break;
         } else if (errno != EINTR) {
             /* Nobody takes it any more; how the command ended is told by the other direction. */
-            p->stdin_open = false;
+            host_input_drop(in);
         }
     }
-    if (p->stdin_open) {
-        (void)shutdown(fd, SHUT_WR);
-        p->stdin_open = false;
-    }
+    p->sends = host_input_ready(in);
+    running_unlock(p->list);
 }
 
 static void ask_engine(void *arg)
@@ -153,7 +167,7 @@ static void ask_engine(void *arg)
     struct process *p = arg;
     struct docker_exec_end end;
     const struct docker_process_context context = {
-        .engine = p->engine, .grace_ms = p->grace_ms, .container = p->container};
+        .engine = p->engine, .grace_ms = p->grace_ms, .container = p->running.container};
     docker_exec_ask(&context, p->exec.id, &end);
     process_result_from_end(&p->result, &end, frames_text(&p->frames));
     finish(p);
@@ -168,23 +182,25 @@ static short on_ready(void *ctx, int fd, short revents)
         buf_init(&p->exec.early, 0);
     }
     if (revents & POLLOUT) {
-        write_stdin(p, fd);
+        write_input(p, fd);
     }
     bool open = true;
     if (revents & (POLLIN | POLLHUP | POLLERR)) {
         open = read_stream(p, fd);
     }
     if (p->has_result) {
+        running_remove(p->list, &p->running);
         finish(p);
         return 0;
     }
     if (!open) {
+        running_remove(p->list, &p->running);
         /* The question blocks, and this thread serves every other command. */
         close(TAKE_FD(p->exec.fd));
         pool_submit_always(p->pool, ask_engine, p);
         return 0;
     }
-    return (short)(POLLIN | (p->stdin_open ? POLLOUT : 0));
+    return (short)(POLLIN | (p->sends ? POLLOUT : 0));
 }
 
 /* The loop ends, and with it what could have been heard of the command. */
@@ -192,6 +208,7 @@ static void on_dropped(void *ctx, int fd)
 {
     struct process *p = ctx;
     (void)fd; /* closed with the exec it belongs to */
+    running_remove(p->list, &p->running);
     set_lost(p, "the service stopped while the command was running", "");
     finish(p);
 }
@@ -199,39 +216,40 @@ static void on_dropped(void *ctx, int fd)
 /* --- start --- */
 
 static int copy_plan(struct process *p, const struct docker_process_context *context,
-                     const struct host_exec_plan *plan)
+                     const struct host_exec_plan *plan, struct error *err)
 {
-    p->container = strdup(context->container);
+    const struct host_input_begin begin = {.has_data = plan->has_stdin,
+                                           .data = plan->stdin_data,
+                                           .len = plan->has_stdin ? plan->stdin_len : 0,
+                                           .open = plan->stdin_open};
+    p->running.container = strdup(context->container);
+    p->running.command_id = plan->command_id == NULL ? NULL : strdup(plan->command_id);
     p->command = strdup(plan->argv[0]);
     p->cwd = strdup(plan->cwd);
-    if (plan->has_stdin && plan->stdin_len > 0) {
-        p->stdin_data = malloc(plan->stdin_len);
-        if (p->stdin_data == NULL) {
-            return -1;
-        }
-        memcpy(p->stdin_data, plan->stdin_data, plan->stdin_len);
-        p->stdin_len = plan->stdin_len;
+    if (p->running.container == NULL || p->command == NULL || p->cwd == NULL ||
+        (plan->command_id != NULL && p->running.command_id == NULL)) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    p->stdin_open = plan->has_stdin;
-    return p->container == NULL || p->command == NULL || p->cwd == NULL ? -1 : 0;
+    return host_input_init(&p->running.input, &begin, err);
 }
 
 static int process_new(const struct docker_process_context *context,
                        const struct host_exec_plan *plan, const struct host_exec_events *events,
-                       struct process **out)
+                       struct process **out, struct error *err)
 {
     _cleanup_(cleanup_process) struct process *p = calloc(1, sizeof(*p));
     if (p == NULL) {
-        return -1;
+        return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     p->exec.fd = -1;
+    p->list = context->running;
     p->engine = context->engine;
     p->pool = context->pool;
     p->grace_ms = context->grace_ms;
     p->events = *events;
     struct frames_events handlers = {.output = on_output, .control = on_control, .ctx = p};
     frames_init(&p->frames, &handlers);
-    if (copy_plan(p, context, plan) != 0) {
+    if (copy_plan(p, context, plan, err) != 0) {
         return -1;
     }
     *out = TAKE_PTR(p);
@@ -243,7 +261,7 @@ static int open_exec(const struct docker_process_context *context,
 {
     const char *command[7] = {GUEST_PATH, "run"};
     size_t count = 2;
-    if (plan->has_stdin) {
+    if (plan->has_stdin || plan->stdin_open) {
         command[count++] = "--stdin";
     }
     if (plan->cwd[0] != '\0') {
@@ -254,7 +272,7 @@ static int open_exec(const struct docker_process_context *context,
     struct docker_exec_spec spec = {.command = command,
                                     .arguments = plan->argv,
                                     .environment = plan->environment,
-                                    .has_stdin = plan->has_stdin};
+                                    .has_stdin = true}; /* signals come by it */
     return docker_exec_open(context, &spec, out, err);
 }
 
@@ -263,15 +281,12 @@ int docker_process_start(const struct docker_process_context *context,
                          struct error *err)
 {
     _cleanup_(cleanup_process) struct process *p = NULL;
-    if (process_new(context, plan, events, &p) != 0) {
-        return error_set(err, ERROR_INTERNAL, "out of memory");
-    }
-    if (open_exec(context, plan, &p->exec, err) != 0) {
+    if (process_new(context, plan, events, &p, err) != 0 ||
+        open_exec(context, plan, &p->exec, err) != 0) {
         return -1;
     }
     struct engine_stream_events handler = {.ready = on_ready, .dropped = on_dropped, .ctx = p};
-    /* POLLOUT at first: what came with the answer waits to be looked at. */
-    if (engine_loop_add(context->loop, p->exec.fd, POLLIN | POLLOUT, &handler, err) != 0) {
+    if (running_add(p->list, &p->running, context->loop, p->exec.fd, &handler, err) != 0) {
         return -1;
     }
     p = NULL;

@@ -61,6 +61,7 @@ static void take_frame(struct guest_run *run, uint8_t type, const uint8_t *paylo
         run->started = true;
         run->leader = (pid_t)guest_get_u32(payload);
         return;
+    case GUEST_STDIN_TAKEN: assert_int_equal(len, 4); return; /* counted as it came */
     case GUEST_STDOUT:
     case GUEST_STDERR:
         assert_true(run->started && len > 0);
@@ -96,38 +97,134 @@ static void take_frames(struct guest_run *run, struct buf *stream)
     }
 }
 
-/* Writes standard input while reading, as the service does. */
-static void exchange(struct guest_run *run, int in, int out, struct buf *stream)
+/* The service's side while the guest runs. */
+struct service_end {
+    struct guest_run *run;
+    int in; /* -1: closed */
+    int out;
+    struct buf *stream; /* from the guest */
+    size_t seen;        /* of the stream, by count_taken */
+    struct buf send;
+    size_t given; /* of stdin_data */
+    size_t acted;
+    bool ends; /* nothing comes behind what is in `send` */
+};
+
+static void add_frame(struct service_end *s, uint8_t type, const void *data, size_t len)
 {
-    size_t sent = 0;
-    fcntl(in, F_SETFL, O_NONBLOCK);
-    for (;;) {
-        if (in >= 0 && sent == run->in_len) {
-            close(TAKE_FD(in));
+    uint8_t head[GUEST_FRAME_HEADER] = {type};
+    guest_put_u32(head + 1, (uint32_t)len);
+    assert_int_equal(buf_add(&s->send, head, sizeof(head)), 0);
+    assert_int_equal(buf_add(&s->send, len > 0 ? data : "", len), 0);
+}
+
+static void count_taken(struct service_end *s)
+{
+    while (s->stream->len - s->seen >= GUEST_FRAME_HEADER) {
+        const uint8_t *at = (const uint8_t *)s->stream->data + s->seen;
+        size_t whole = GUEST_FRAME_HEADER + guest_get_u32(at + 1);
+        if (s->stream->len - s->seen < whole) {
+            return;
         }
-        struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = in, .events = POLLOUT}};
-        assert_true(poll(fds, 2, 60000) > 0);
-        if (fds[1].revents != 0) {
-            ssize_t n = write(in, (const char *)run->in + sent, run->in_len - sent);
-            if (n >= 0) {
-                sent += (size_t)n;
-            } else if (errno == EPIPE) {
-                sent = run->in_len;
-            }
+        if (at[0] == GUEST_STDIN_TAKEN) {
+            s->run->taken += guest_get_u32(at + GUEST_FRAME_HEADER);
         }
-        if (fds[0].revents != 0) {
-            char *to = buf_reserve(stream, 65536);
-            assert_non_null(to);
-            ssize_t n = read(out, to, 65536);
-            assert_true(n >= 0);
-            if (n == 0) {
-                break;
-            }
-            stream->len += (size_t)n;
+        s->seen += whole;
+    }
+}
+
+static void give_stdin(struct service_end *s)
+{
+    struct guest_run *run = s->run;
+    if (!run->has_stdin) {
+        return;
+    }
+    size_t window = GUEST_STDIN_WINDOW - (s->given - run->taken);
+    size_t left = run->stdin_len - s->given;
+    size_t part = left < window ? left : window;
+    if (part > 0) {
+        add_frame(s, GUEST_STDIN, (const char *)run->stdin_data + s->given, part);
+        s->given += part;
+        if (s->given == run->stdin_len) {
+            add_frame(s, GUEST_STDIN_EOF, NULL, 0);
         }
     }
-    if (in >= 0) {
-        close(in);
+}
+
+static void act(struct service_end *s)
+{
+    for (; s->acted < s->run->act_count; s->acted++) {
+        const struct guest_act *next = &s->run->acts[s->acted];
+        uint8_t number[4];
+        if (s->run->taken < next->taken ||
+            (next->when != NULL &&
+             memmem(buf_str(s->stream), s->stream->len, next->when, strlen(next->when)) == NULL)) {
+            return;
+        }
+        guest_put_u32(number, next->number);
+        s->given += next->type == GUEST_STDIN ? next->len : 0;
+        if (next->type == 0) {
+            s->ends = true;
+        } else if (next->text != NULL) {
+            add_frame(s, next->type, next->text, next->len);
+        } else {
+            add_frame(s, next->type, number, next->type == GUEST_SIGNAL ? 4 : 0);
+        }
+    }
+}
+
+static void write_some(struct service_end *s)
+{
+    ssize_t n = write(s->in, s->send.data, s->send.len);
+    if (n >= 0) {
+        buf_consume(&s->send, (size_t)n);
+    } else if (errno == EPIPE) {
+        close(TAKE_FD(s->in));
+    }
+}
+
+/* False at the end of the guest's stream. */
+static bool read_some(struct service_end *s)
+{
+    char *to = buf_reserve(s->stream, 65536);
+    assert_non_null(to);
+    ssize_t n = read(s->out, to, 65536);
+    assert_true(n >= 0);
+    s->stream->len += (size_t)n;
+    count_taken(s);
+    return n > 0;
+}
+
+/* Writes standard input while reading, as the service does. */
+static void exchange(struct service_end *s)
+{
+    bool open = true;
+    fcntl(s->in, F_SETFL, O_NONBLOCK);
+    if (s->run->has_stdin && s->run->stdin_len == 0) {
+        add_frame(s, GUEST_STDIN_EOF, NULL, 0);
+    } else if (!s->run->has_stdin && s->run->act_count == 0) {
+        assert_int_equal(buf_add(&s->send, s->run->in_len > 0 ? s->run->in : "", s->run->in_len),
+                         0);
+        s->ends = true;
+    }
+    while (open) {
+        give_stdin(s);
+        act(s);
+        if (s->in >= 0 && s->ends && s->send.len == 0) {
+            close(TAKE_FD(s->in));
+        }
+        struct pollfd fds[2] = {{.fd = s->out, .events = POLLIN},
+                                {.fd = s->send.len > 0 ? s->in : -1, .events = POLLOUT}};
+        assert_true(poll(fds, 2, 60000) > 0);
+        if (fds[1].revents != 0) {
+            write_some(s);
+        }
+        if (fds[0].revents != 0) {
+            open = read_some(s);
+        }
+    }
+    if (s->in >= 0) {
+        close(s->in);
     }
 }
 
@@ -154,7 +251,10 @@ void guest_process_run(struct guest_run *run)
         struct timespec delay = {run->read_delay_ms / 1000, run->read_delay_ms % 1000 * 1000000L};
         nanosleep(&delay, NULL);
     }
-    exchange(run, in[1], out[0], &stream);
+    struct service_end service = {.run = run, .in = in[1], .out = out[0], .stream = &stream};
+    buf_init(&service.send, OUTPUT_MAX);
+    exchange(&service);
+    buf_done(&service.send);
     close(out[0]);
     assert_int_equal(waitpid(pid, &run->status, 0), pid);
     run->elapsed_ms = clock_mono_ms() - begin;

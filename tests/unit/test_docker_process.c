@@ -20,6 +20,7 @@
 struct fixture {
     struct engine *engine;
     struct engine_loop *loop;
+    struct docker_running *running;
     struct pool *pool;
     char container[80];
     struct docker_process_context context;
@@ -519,6 +520,7 @@ static int setup_sized(void **state, json_int_t memory, json_int_t pids)
     container_start(f, memory, pids);
     f->context = (struct docker_process_context){.engine = f->engine,
                                                  .loop = f->loop,
+                                                 .running = f->running,
                                                  .pool = f->pool,
                                                  .container = f->container,
                                                  .user = "65532:65532"};
@@ -556,6 +558,7 @@ static int setup_group(void **state)
          &err);
     must(engine_negotiate(f.engine, &version, &err), &err);
     must(engine_loop_new(f.engine, &f.loop, &err), &err);
+    must(docker_running_new(f.loop, &f.running, &err), &err);
     must(pool_new(4, 16, &f.pool, &err), &err);
     *state = &f;
     return 0;
@@ -565,6 +568,7 @@ static int teardown_group(void **state)
 {
     struct fixture *f = *state;
     engine_loop_free(f->loop);
+    docker_running_free(f->running);
     pool_free(f->pool);
     engine_free(f->engine);
     return 0;

@@ -154,7 +154,8 @@ static void test_faults(void **state)
         uint8_t type;
         uint32_t len;
     } rows[] = {{0, 0},
-                {7, 4},
+                {GUEST_STDIN_TAKEN, 3},
+                {GUEST_STDIN_TAKEN + 1, 0},
                 {255, 1},
                 {GUEST_STDOUT, GUEST_FRAME_MAX + 1},
                 {GUEST_STDERR, UINT32_MAX},

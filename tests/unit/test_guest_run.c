@@ -128,7 +128,10 @@ static void test_large_input_and_output(void **state)
     (void)state;
     size_t len = 5 * 1024 * 1024 + 17;
     _cleanup_free_ char *data = random_bytes(len);
-    struct guest_run run = {.argv = RUN("--stdin", "--", "cat"), .in = data, .in_len = len};
+    struct guest_run run = {.argv = RUN("--stdin", "--", "cat"),
+                            .has_stdin = true,
+                            .stdin_data = data,
+                            .stdin_len = len};
     expect_code(&run, 0);
     assert_int_equal(run.out.len, len);
     assert_memory_equal(run.out.data, data, len);
@@ -141,24 +144,128 @@ static void test_input(void **state)
     _cleanup_free_ char *data = random_bytes(1024 * 1024);
     /* Not read, read in part, closed early: the program ends as it likes. */
     expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "true"),
-                                   .in = data,
-                                   .in_len = 1024 * 1024},
+                                   .has_stdin = true,
+                                   .stdin_data = data,
+                                   .stdin_len = 1024 * 1024},
                "");
-    struct guest_run part = {
-        .argv = RUN("--stdin", "--", "head", "-c", "5"), .in = data, .in_len = 1024 * 1024};
+    struct guest_run part = {.argv = RUN("--stdin", "--", "head", "-c", "5"),
+                             .has_stdin = true,
+                             .stdin_data = data,
+                             .stdin_len = 1024 * 1024};
     expect_code(&part, 0);
     assert_int_equal(part.out.len, 5);
     guest_process_done(&part);
-    expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "sh", "-c",
-                                               "exec <&-; sleep 0.3; echo on"),
-                                   .in = data,
-                                   .in_len = 1024 * 1024},
-               "on\n");
-    expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "cat")}, "");
-    expect_out(&(struct guest_run){.argv = RUN("--", "readlink", "/proc/self/fd/0"),
-                                   .in = "unseen",
-                                   .in_len = 6},
+    struct guest_run closed = {.argv =
+                                   RUN("--stdin", "--", "sh", "-c", "exec <&-; sleep 0.5; echo on"),
+                               .has_stdin = true,
+                               .stdin_data = data,
+                               .stdin_len = 1024 * 1024};
+    expect_code(&closed, 0);
+    assert_true(closed.taken > 1024 * 1024 - GUEST_STDIN_WINDOW);
+    guest_process_done(&closed);
+    expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "cat"), .has_stdin = true}, "");
+    expect_out(&(struct guest_run){.argv = RUN("--", "readlink", "/proc/self/fd/0")},
                "/dev/null\n");
+}
+
+#define ACTS(...)                                                                                  \
+    .acts = (const struct guest_act[]){__VA_ARGS__},                                               \
+    .act_count = ARRAY_SIZE(((const struct guest_act[]){__VA_ARGS__}))
+
+static void test_late_input(void **state)
+{
+    (void)state;
+    expect_out(&(struct guest_run){.argv = RUN("--stdin", "--", "sh", "-c",
+                                               "while read -r x; do echo got $x; done; echo end"),
+                                   ACTS({NULL, GUEST_STDIN, "a\nb", 3, 0, 0},
+                                        {"got a", GUEST_STDIN, "c\n", 2, 0, 0},
+                                        {"got bc", GUEST_STDIN_EOF, NULL, 0, 0, 0})},
+               "got a\ngot bc\nend\n");
+    /* A service that goes away is not the end of the input. */
+    expect_out(
+        &(struct guest_run){.argv = RUN("--stdin", "--", "sh", "-c",
+                                        "read -r x; timeout 0.4 cat && echo cut || echo on"),
+                            ACTS({NULL, GUEST_STDIN, "a\n", 2, 0, 0}, {NULL, 0, NULL, 0, 0, 0})},
+        "on\n");
+}
+
+static void test_signals_from_the_service(void **state)
+{
+    (void)state;
+    struct guest_run killed = {.argv = SHELL("echo ready; exec sleep 60"),
+                               ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGINT, 0})};
+    guest_process_run(&killed);
+    assert_int_equal(killed.exit.flags, GUEST_EXIT_SIGNALED);
+    assert_int_equal(killed.exit.status, SIGINT);
+    guest_process_done(&killed);
+    struct guest_run trapped = {.argv = SHELL("trap 'echo usr1' USR1; trap 'exit 4' TERM;"
+                                              "echo ready; while :; do sleep 0.02; done"),
+                                ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0},
+                                     {"usr1", GUEST_SIGNAL, NULL, 0, SIGTERM, 0})};
+    expect_code(&trapped, 4);
+    assert_string_equal(buf_str(&trapped.out), "ready\nusr1\n");
+    guest_process_done(&trapped);
+    /* The whole process group, and nobody outside of it. */
+    struct guest_run group = {
+        .argv = SHELL("trap 'echo leader' USR1;"
+                      "sh -c 'trap \"echo member\" USR1; sleep 0.3; sleep 0.3' &"
+                      "setsid sh -c 'trap \"echo stranger\" USR1; sleep 0.3; sleep 0.3' &"
+                      "sleep 0.1; echo ready; wait; wait; wait; true"),
+        ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0})};
+    expect_code(&group, 0);
+    assert_non_null(strstr(buf_str(&group.out), "leader\n"));
+    assert_non_null(strstr(buf_str(&group.out), "member\n"));
+    assert_null(strstr(buf_str(&group.out), "stranger"));
+    guest_process_done(&group);
+}
+
+static void test_signal_passes_unread_input(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *data = random_bytes(GUEST_STDIN_WINDOW);
+    struct guest_run run = {
+        .argv = RUN("--stdin", "--", "sh", "-c",
+                    "trap 'echo through; exit 9' USR1; echo ready; while :; do sleep 0.02; done"),
+        /* A pipe takes 64 KiB, so this is more than can wait anywhere but in the window. */
+        ACTS({NULL, GUEST_STDIN, data, GUEST_STDIN_WINDOW, 0, 0},
+             {.taken = GUEST_STDIN_WINDOW / 2,
+              .type = GUEST_STDIN,
+              .text = data,
+              .len = GUEST_STDIN_WINDOW / 2},
+             {"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0})};
+    expect_code(&run, 9);
+    assert_string_equal(buf_str(&run.out), "ready\nthrough\n");
+    guest_process_done(&run);
+}
+
+static void test_service_out_of_step(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *data = random_bytes(GUEST_STDIN_WINDOW + 1);
+    const struct guest_act rows[][2] = {
+        {{"ready", 99, "", 0, 0, 0}},
+        {{"ready", GUEST_STDIN, data, GUEST_STDIN_WINDOW + 1, 0, 0}},
+        {{"ready", GUEST_STDIN_EOF, "x", 1, 0, 0}},
+        {{"ready", GUEST_STDIN_EOF, NULL, 0, 0, 0}, {NULL, GUEST_STDIN, "x", 1, 0, 0}},
+        {{"ready", GUEST_SIGNAL, NULL, 0, 0, 0}},
+        {{"ready", GUEST_SIGNAL, NULL, 0, 65, 0}},
+        {{"ready", GUEST_SIGNAL, "abc", 3, 0, 0}},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct guest_run run = {.argv = RUN("--stdin", "--", "sh", "-c", "echo ready; sleep 9"),
+                                .acts = rows[i],
+                                .act_count = rows[i][1].type != 0 ? 2 : 1};
+        guest_process_run(&run);
+        assert_int_equal(run.last, GUEST_FAILED);
+        assert_int_equal(run.failed_errno, EPROTO);
+        assert_true(run.elapsed_ms < 5000);
+        guest_process_done(&run);
+    }
+    struct guest_run none = {.argv = SHELL("echo ready; sleep 9"),
+                             ACTS({"ready", GUEST_STDIN, "x", 1, 0, 0})};
+    guest_process_run(&none);
+    assert_int_equal(none.last, GUEST_FAILED);
+    guest_process_done(&none);
 }
 
 static void test_background_process_is_not_waited_for(void **state)
@@ -344,6 +451,10 @@ int main(void)
         cmocka_unit_test(test_streams_stay_apart),
         cmocka_unit_test(test_large_input_and_output),
         cmocka_unit_test(test_input),
+        cmocka_unit_test(test_late_input),
+        cmocka_unit_test(test_signals_from_the_service),
+        cmocka_unit_test(test_signal_passes_unread_input),
+        cmocka_unit_test(test_service_out_of_step),
         cmocka_unit_test(test_background_process_is_not_waited_for),
         cmocka_unit_test(test_slow_reader_loses_nothing),
         cmocka_unit_test(test_long_argument),
