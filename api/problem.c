@@ -16,6 +16,7 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_CHECKPOINT_NOT_FOUND] = {404, "There is no such checkpoint", false},
     [ERROR_CHECKPOINT_INVALID] = {422, "The checkpoint is damaged or not acceptable", false},
     [ERROR_CHECKPOINT_IN_USE] = {409, "The checkpoint is in use", false},
+    [ERROR_FILE_NOT_FOUND] = {404, "There is no such file", false},
     [ERROR_COMMAND_NOT_FOUND] = {404, "There is no such command", false},
     [ERROR_TRANSCRIPT_GONE] = {410, "The transcript was removed by retention", false},
     [ERROR_IMAGE_NOT_FOUND] = {422, "The host does not have the image", false},

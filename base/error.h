@@ -28,6 +28,7 @@
     X(ERROR_CHECKPOINT_IN_USE, "CHECKPOINT_IN_USE")                                                \
     X(ERROR_COMMAND_NOT_FOUND, "COMMAND_NOT_FOUND")                                                \
     X(ERROR_TRANSCRIPT_GONE, "TRANSCRIPT_GONE")                                                    \
+    X(ERROR_FILE_NOT_FOUND, "FILE_NOT_FOUND")                                                      \
     X(ERROR_IMAGE_NOT_FOUND, "IMAGE_NOT_FOUND")                                                    \
     X(ERROR_SHARED_STORE_NOT_CONFIGURED, "SHARED_STORE_NOT_CONFIGURED")                            \
     X(ERROR_ID_IN_USE, "ID_IN_USE")                                                                \

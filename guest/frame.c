@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void frame_out_seal(struct frame_out *out, enum guest_frame_type type, size_t len)
@@ -39,6 +40,34 @@ int frame_out_drain(struct frame_out *out)
         }
         struct pollfd wait = {.fd = STDOUT_FILENO, .events = POLLOUT};
         if (poll(&wait, 1, -1) < 0 && errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+bool frame_service_gone(void)
+{
+    struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
+    int left;
+    if (poll(&wait, 1, 0) <= 0) {
+        return false;
+    }
+    /* Bytes that nobody asked for are not its end. */
+    return (wait.revents & POLLIN) == 0 || ioctl(STDIN_FILENO, FIONREAD, &left) != 0 || left == 0;
+}
+
+int frame_out_drain_watching(struct frame_out *out)
+{
+    for (;;) {
+        if (frame_out_flush(out) != 0 || frame_service_gone()) {
+            return -1;
+        }
+        if (frame_out_empty(out)) {
+            return 0;
+        }
+        struct pollfd wait[2] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                                 {.fd = STDIN_FILENO, .events = POLLIN}};
+        if (poll(wait, 2, -1) < 0 && errno != EINTR) {
             return -1;
         }
     }

@@ -1,4 +1,5 @@
-/* What the files of the helper share. One process, one thread, no heap but the list in load.c;
+/* What the files of the helper share. One process, one thread, no heap but
+ * names, and what load.c, pack.c and merge.c must remember;
  * nothing here may wait for the program it runs: only for the service, which reads and writes the
  * other ends. */
 #ifndef EXECHOST_GUEST_GUEST_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -42,6 +44,11 @@ void frame_out_seal(struct frame_out *out, enum guest_frame_type type, size_t le
 int frame_out_flush(struct frame_out *out);
 /* Waits for the reader until all is written; -1 when it is gone. */
 int frame_out_drain(struct frame_out *out);
+
+/* As frame_out_drain while nothing is to be read from standard input: its end, too, is -1. */
+int frame_out_drain_watching(struct frame_out *out);
+/* Whether standard input has ended; what can be read of it is left there. */
+bool frame_service_gone(void);
 
 /* Reads one frame from standard input, waiting for it: 1, 0 at the end between two frames, -1 with
  * errno (EPROTO: cut or longer than GUEST_FRAME_MAX). `payload`: room for GUEST_FRAME_MAX bytes. */
@@ -79,6 +86,95 @@ int input_read(struct input *in);
 void input_write(struct input *in);
 /* Seals a GUEST_STDIN_TAKEN when enough was taken to be told and `out` is empty. */
 bool input_report(struct input *in, struct frame_out *out);
+
+/* --- files.c and what it stands on: the workspace while programs change it --- */
+
+/* beneath.c: `path` ("" is the root itself) opened below `root`, which nothing leads out of; -1
+ * with errno, EXDEV: it leads outside. `flags` of open(2), `resolve` further RESOLVE_ flags. */
+int beneath_open(int root, const char *path, int flags, uint64_t resolve);
+/* The workspace: where the helper was started. */
+int beneath_root(void);
+/* A name's directory, opened, and where in `path` the name begins. Links on the way are followed
+ * inside. ENOENT is also said of "". */
+int beneath_parent(int root, const char *path, const char **name);
+/* As beneath_parent for the file that `path` names, also where its last component is a link: then
+ * `path` (room for GUEST_PATH_MAX + 1) is rewritten. */
+int beneath_target(int root, char *path, const char **name);
+/* Makes the missing directories of `path`, of its first `len` bytes; links inside are followed.
+ * *made tells how many of its last components are new, also on failure. */
+int beneath_make(int root, const char *path, size_t len, unsigned *made);
+/* Takes the last `made` ones away again where they are empty. */
+void beneath_unmake(int root, const char *path, size_t len, unsigned made);
+enum { GUEST_PATH_MAX = 4095 };
+
+/* names.c: the names in a directory, sorted bytewise, one after the other in `text`, each with its
+ * NUL. `skip_stages`: those of stages are left out. */
+struct names {
+    char *text;
+    size_t len;
+    size_t count;
+};
+int names_read(int dir_fd, bool skip_stages, struct names *out);
+void names_done(struct names *names);
+bool names_is_stage(const char *name);
+
+/* items.c: entries on their way out. */
+struct item {
+    uint8_t type;
+    uint32_t mode;
+    int64_t mtime_ns;
+    int64_t size;
+    const char *path;
+    const char *target; /* "" when there is none */
+};
+enum { ITEM_DIRECTORY, ITEM_FILE, ITEM_SYMLINK, ITEM_HARDLINK, ITEM_SPECIAL };
+struct item item_of(const struct stat *st, const char *path);
+/* The kind and, of a link, the target of a name; 1, or 0: it vanished meanwhile; -1. `target` has
+ * room for GUEST_PATH_MAX + 1. */
+int item_look(int dir_fd, const char *name, struct stat *st, char *target);
+/* -1: the service is gone. */
+int item_send(struct frame_out *out, const struct item *item);
+/* Bytes of the file from `offset` on, holes left out when `sparse`: 0, -1 with errno, 1: the
+ * service is gone. What the file has lost meanwhile is not sent; *sent tells where it ended. */
+struct item_range {
+    int64_t offset;
+    int64_t end;
+    bool sparse;
+};
+int item_send_data(struct frame_out *out, int fd, struct item_range range, int64_t *sent);
+
+/* stage.c: the place below the workspace where a write is prepared. */
+struct stage {
+    int root;
+    int fd;
+    char name[sizeof(GUEST_STAGE_PREFIX) + 16];
+};
+/* Clears away what killed helpers have left, then makes one. */
+int stage_open(struct stage *stage);
+/* With all that is in it; errno stays. */
+void stage_close(struct stage *stage);
+/* Opens a directory of a stage, also one that its mode locks; it is unlocked then. Not for others'
+ * directories. */
+int stage_unlock(int parent, const char *name);
+/* Brings a name of another directory into it, whatever the mode of what it names. */
+int stage_take(const struct stage *stage, int dir, const char *name);
+/* All that is in it, however deep, also while programs add to it (EAGAIN: for too long). */
+int stage_remove_tree(const struct stage *stage);
+
+int list_main(const char *path);
+int read_main(const char *path);
+int write_main(const char *path, const char *mode, const char *size);
+int remove_main(const char *path, bool recursive);
+int pack_main(const char *path);
+int unpack_main(const char *path);
+
+/* load.c for unpack.c: takes frames until the end frame into the directory (taken): 0 or -1 with
+ * errno; `at` names the entry it was at. */
+int load_into(int directory, const char **at);
+/* merge.c: brings what is in the directory `tree` of a stage into `path` of the workspace, all or
+ * nothing: 0, or -1 with errno, *at naming what stands in the way. What it replaces is left in the
+ * stage. */
+int merge_tree(const struct stage *stage, int tree, const char *path, const char **at);
 
 /* --- cgroup.c: the own container's memory, counters --- */
 

@@ -24,6 +24,8 @@ struct entry {
 
 /* A directory that entries still go into; its mode and time are set when it is left. */
 struct level {
+    dev_t parent_device; /* what ".." must lead to: programs may move it about */
+    ino_t parent_inode;
     size_t path_len;
     mode_t mode;
     struct timespec mtime;
@@ -49,7 +51,6 @@ struct load {
     char path[PATH_LIMIT + 1];
     char target[PATH_LIMIT + 1];
     uint8_t payload[GUEST_FRAME_MAX];
-    struct frame_out out;
 };
 
 static int refuse(void)
@@ -99,6 +100,19 @@ static int remember_later(struct load *load, mode_t mode)
     return 0;
 }
 
+/* Opens the parent of the innermost directory, which was the one it was entered from, or EAGAIN. */
+static int open_up(const struct load *load, const struct level *level)
+{
+    struct stat st;
+    int fd = openat(load->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_dev != level->parent_device ||
+                    st.st_ino != level->parent_inode)) {
+        guest_close(&fd);
+        errno = EAGAIN;
+    }
+    return fd;
+}
+
 static int open_child(int dir_fd, const char *name)
 {
     return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -111,7 +125,7 @@ static int leave(struct load *load)
     if (set_time(load->dir_fd, level->mtime) != 0) {
         return -1;
     }
-    int parent = open_child(load->dir_fd, "..");
+    int parent = open_up(load, level);
     if (parent < 0) {
         return -1;
     }
@@ -127,10 +141,13 @@ static int leave(struct load *load)
 /* Makes `child` (taken) the innermost directory; `path` is its whole path of `path_len` bytes. */
 static int push(struct load *load, int child, const char *path, struct level level)
 {
-    if (load->depth == DEPTH_LIMIT) {
+    struct stat st;
+    if (load->depth == DEPTH_LIMIT || fstat(load->dir_fd, &st) != 0) {
         close(child);
         return refuse();
     }
+    level.parent_device = st.st_dev;
+    level.parent_inode = st.st_ino;
     close(load->dir_fd);
     load->dir_fd = child;
     memmove(load->dir_path, path, level.path_len);
@@ -462,26 +479,29 @@ static int apply_all(struct load *load)
     }
 }
 
-static const char *failed_at(const struct load *load)
+int load_into(int directory, const char **at)
 {
-    return load->path[0] != '\0' ? load->path : "before the first entry";
+    static struct load load;
+    load.file_fd = -1;
+    load.root_fd = directory;
+    load.dir_fd = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    int result = load.dir_fd < 0 ? -1 : apply_all(&load);
+    *at = load.path[0] != '\0' ? load.path : "before the first entry";
+    guest_close(&load.file_fd);
+    return result;
 }
 
 int load_main(const char *directory)
 {
-    static struct load load;
-    load.file_fd = -1;
-    load.root_fd = open_child(AT_FDCWD, directory);
-    load.dir_fd = load.root_fd < 0 ? -1 : fcntl(load.root_fd, F_DUPFD_CLOEXEC, 0);
-    if (load.dir_fd < 0) {
-        return frame_failed(&load.out, errno, directory);
-    }
+    static struct frame_out out;
+    const char *at = directory;
+    int root = open_child(AT_FDCWD, directory);
     umask(0);
     /* Nothing else of the user runs during a load. */
     oom_go_first();
-    if (apply_all(&load) != 0) {
-        return frame_failed(&load.out, errno, failed_at(&load));
+    if (root < 0 || load_into(root, &at) != 0) {
+        return frame_failed(&out, errno, at);
     }
-    frame_out_seal(&load.out, GUEST_DONE, 0);
-    return frame_out_drain(&load.out) == 0 ? 0 : 1;
+    frame_out_seal(&out, GUEST_DONE, 0);
+    return frame_out_drain(&out) == 0 ? 0 : 1;
 }

@@ -13,7 +13,9 @@ enum { USAGE = 2, FALLBACK_FDS = 4096 };
 static int usage(void)
 {
     static const char text[] = "usage: guest run [--stdin] [--cwd DIR] -- COMMAND ARG...\n"
-                               "       guest load DIR\n";
+                               "       guest load DIR\n"
+                               "       guest list|read|remove|remove-tree|pack|unpack PATH\n"
+                               "       guest write PATH MODE SIZE\n";
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     return USAGE;
 }
@@ -64,6 +66,49 @@ static int run(char **args)
     return run_main(&spec);
 }
 
+static int remove_name(const char *path)
+{
+    return remove_main(path, false);
+}
+
+static int remove_all(const char *path)
+{
+    return remove_main(path, true);
+}
+
+/* The subcommands that take one path. */
+static const struct {
+    const char *name;
+    int (*main)(const char *path);
+} with_path[] = {
+    {"list", list_main},         {"read", read_main}, {"remove", remove_name},
+    {"remove-tree", remove_all}, {"pack", pack_main}, {"unpack", unpack_main},
+};
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Two hexadecimal digits a byte, none of them NUL; in place. */
+static bool decode(char *text)
+{
+    char *out = text;
+    for (const char *in = text; *in != '\0'; in += 2) {
+        int high = digit(in[0]);
+        int low = digit(in[1]);
+        if (high < 0 || low < 0 || high + low == 0) {
+            return false;
+        }
+        *out++ = (char)(high << 4 | low);
+    }
+    *out = '\0';
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     shield();
@@ -75,6 +120,17 @@ int main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "load") == 0) {
         return load_main(argv[2]);
+    }
+    if (argc < 3 || !decode(argv[2])) {
+        return usage();
+    }
+    if (argc == 5 && strcmp(argv[1], "write") == 0) {
+        return write_main(argv[2], argv[3], argv[4]);
+    }
+    for (size_t i = 0; argc == 3 && i < sizeof(with_path) / sizeof(with_path[0]); i++) {
+        if (strcmp(argv[1], with_path[i].name) == 0) {
+            return with_path[i].main(argv[2]);
+        }
     }
     return usage();
 }

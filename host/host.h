@@ -4,10 +4,10 @@
  *
  * Threads: every operation may be called from any thread at the same time for different executions;
  * for one execution the caller never overlaps two, except `terminate`, which may come at any time
- * and interrupts what runs, and `exec_input` and `exec_signal`, which may come while a command
- * runs, also several at once. All operations block (engine calls, transfers) and belong on the
- * worker pool, but `exec`, which returns once the program was started and reports through events,
- * and the latter two, which queue and return. */
+ * and interrupts what runs, and `exec_input`, `exec_signal` and `guest`, which may come while a
+ * command runs, also several at once. All operations block (engine calls, transfers) and belong on
+ * the worker pool, but `exec`, which returns once the program was started and reports through
+ * events, and the latter two, which queue and return. */
 #ifndef EXECHOST_HOST_HOST_H
 #define EXECHOST_HOST_HOST_H
 
@@ -21,6 +21,8 @@
 
 struct host;
 struct host_exec;
+struct host_guest;
+struct host_guest_call;  /* host/guest.h */
 struct workspace_reader; /* workspace/archive.h: yields the entries of a verified checkpoint */
 struct workspace_sink;   /* workspace/entry.h: takes entries one after the other */
 
@@ -176,6 +178,11 @@ struct host_ops {
      * above; ERROR_OVERLOADED: too many wait. */
     int (*exec_signal)(struct host *h, const struct host_exec_ref *command, int signo,
                        struct error *err);
+    /* Starts the helper inside beside whatever runs (as the user, in the workspace) and hands out
+     * the conversation with it (host/guest.h; what is asked: host/files.h); returns owned. Several
+     * may be under way at once; `checkpoint` never is meanwhile. */
+    int (*guest)(struct host *h, const struct host_guest_call *call, struct host_guest **out,
+                 struct error *err);
     /* Freezes, feeds the workspace's entries into `sink` in archive order, thaws in every case. */
     int (*checkpoint)(struct host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err);

@@ -80,23 +80,32 @@ static int container_of(const char *handle, struct container_handle *out, struct
     return 0;
 }
 
-/* The helper goes in before the first command; most executions run more than one. */
+/* The helper goes in before its first use; most executions use it more than once. */
+static int helper_context(struct docker_host *h, const char *handle_text, struct cancel *cancel,
+                          struct container_handle *handle, struct docker_process_context *context,
+                          struct error *err)
+{
+    if (container_of(handle_text, handle, err) < 0) {
+        return -1;
+    }
+    *context = docker_context(h, handle->id);
+    if (!observer_helper_ready(h->observer, handle->id)) {
+        if (docker_process_install_guest(context, cancel, err) < 0) {
+            return error_in_phase(err, PHASE_EXEC);
+        }
+        observer_set_helper_ready(h->observer, handle->id);
+    }
+    return 0;
+}
+
 static int op_exec(struct host *host, const struct host_exec_plan *plan,
                    const struct host_exec_events *events, struct error *err)
 {
-    struct docker_host *h = docker_of(host);
     struct container_handle handle;
     struct docker_process_context context;
 
-    if (container_of(plan->handle, &handle, err) < 0) {
+    if (helper_context(docker_of(host), plan->handle, NULL, &handle, &context, err) < 0) {
         return -1;
-    }
-    context = docker_context(h, handle.id);
-    if (!observer_helper_ready(h->observer, handle.id)) {
-        if (docker_process_install_guest(&context, NULL, err) < 0) {
-            return error_in_phase(err, PHASE_EXEC);
-        }
-        observer_set_helper_ready(h->observer, handle.id);
     }
     return docker_process_start(&context, plan, events, err);
 }
@@ -126,6 +135,18 @@ static int op_exec_signal(struct host *host, const struct host_exec_ref *command
         return -1;
     }
     return docker_process_signal(h->running, &name, signo, err);
+}
+
+static int op_guest(struct host *host, const struct host_guest_call *call, struct host_guest **out,
+                    struct error *err)
+{
+    struct container_handle handle;
+    struct docker_process_context context;
+
+    if (helper_context(docker_of(host), call->handle, call->cancel, &handle, &context, err) < 0) {
+        return -1;
+    }
+    return docker_process_guest(&context, call, out, err);
 }
 
 static int op_checkpoint(struct host *h, const struct host_checkpoint_plan *plan,
@@ -237,6 +258,7 @@ static const struct host_ops DOCKER_OPS = {
     .exec = op_exec,
     .exec_input = op_exec_input,
     .exec_signal = op_exec_signal,
+    .guest = op_guest,
     .checkpoint = op_checkpoint,
     .terminate = op_terminate,
     .extend = op_extend,

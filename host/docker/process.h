@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "host/docker/engine.h"
+#include "host/guest_load.h"
 #include "host/host.h"
 
 /* What runs, so that input and signals find it. Its loop is borrowed; to be freed after that has
@@ -50,14 +51,20 @@ int docker_process_input(struct docker_running *list, const struct docker_comman
 int docker_process_signal(struct docker_running *list, const struct docker_command_name *name,
                           int signo, struct error *err) WARN_UNUSED;
 
+/* Starts the helper for a conversation (host/guest.h); it must be in place. Of the context only the
+ * engine must outlive it. Blocks. */
+int docker_process_guest(const struct docker_process_context *context,
+                         const struct host_guest_call *call, struct host_guest **out,
+                         struct error *err) WARN_UNUSED;
+
 /* Feeds a workspace into the container through `guest load /workspace` (blocks). `feed` is called
  * with the sink and drives it; its error is the result. Special files are left out. Content that
  * does not fit: ERROR_RESOURCE_LIMIT; deadline: ERROR_TIMEOUT; everything else that the guest
- * meets: ERROR_RUNTIME in PHASE_LOAD. */
+ * meets: ERROR_RUNTIME. */
 struct docker_load {
     int64_t deadline_mono_ms;
     struct cancel *cancel;
-    int (*feed)(void *ctx, struct workspace_sink *sink, struct error *err);
+    host_guest_feed_fn feed;
     void *ctx;
 };
 int docker_process_load(const struct docker_process_context *context,

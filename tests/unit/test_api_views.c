@@ -351,6 +351,7 @@ static void every_code_has_a_status(void **state)
         {ERROR_CHECKPOINT_INVALID, 422},
         {ERROR_CHECKPOINT_IN_USE, 409},
         {ERROR_COMMAND_NOT_FOUND, 404},
+        {ERROR_FILE_NOT_FOUND, 404},
         {ERROR_TRANSCRIPT_GONE, 410},
         {ERROR_IMAGE_NOT_FOUND, 422},
         {ERROR_SHARED_STORE_NOT_CONFIGURED, 409},
