@@ -17,7 +17,7 @@ enum {
     HEADER_MAX = 8 * 1024 * 1024,
     /* What may follow the end mark: writers pad to their record size. */
     TRAILER_MAX = 1024 * 1024,
-    END_MARK = 512,
+    END_MARK = WORKSPACE_TAR_BLOCK,
 };
 
 struct feed {
@@ -58,10 +58,7 @@ static int fault_in_archive(struct feed *f)
                      why != NULL ? workspace_path_show(why).text : "no reason given");
 }
 
-/* Of a stream's first symbolic link the library (3.6.2) loses a target that only the extended
- * header holds, as the engine writes it where no character is ASCII; it keeps those of all later
- * ones. So a link of our own comes first, and is skipped. */
-static void make_first_link(char header[END_MARK])
+void workspace_tar_first_link(char header[WORKSPACE_TAR_BLOCK])
 {
     unsigned sum = 0;
     memset(header, 0, END_MARK);
@@ -89,7 +86,7 @@ static la_ssize_t read_source(struct archive *a, void *ctx, const void **data)
     struct feed *f = ctx;
     if (!f->primed) {
         f->primed = true;
-        make_first_link(f->first);
+        workspace_tar_first_link(f->first);
         *data = f->first;
         return END_MARK;
     }

@@ -32,4 +32,11 @@ struct workspace_tar_source {
 int workspace_tar_feed(const struct workspace_tar_source *source, struct workspace_sink *sink,
                        struct error *err) WARN_UNUSED;
 
+enum { WORKSPACE_TAR_BLOCK = 512 };
+/* For who reads a tar with libarchive itself. Of a stream's first symbolic link the library (3.6.2)
+ * loses a target that only the extended header holds, as engines write it where no character is
+ * ASCII; it keeps those of all later ones. So a header of our own, a symbolic link, is put before
+ * the stream, and skipped. */
+void workspace_tar_first_link(char header[WORKSPACE_TAR_BLOCK]);
+
 #endif

@@ -1,0 +1,2 @@
+exechost_unit_test(test_native_images USES native_images workspace base
+                   SOURCES native_fixture.c workspace_fixture.c)
