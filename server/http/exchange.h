@@ -150,11 +150,34 @@ void exchange_set_phase(struct http_exchange *x, enum exchange_phase phase);
 void exchange_resume_locked(struct http_exchange *x);
 bool server_is_stopping(struct http_server *s);
 
+/* --- framing.c: where a request ends --- */
+
+/* As libmicrohttpd has them: where they lie says what stood between them. */
+struct request_line {
+    const char *method;
+    const char *url; /* unescaped in place */
+    const char *version;
+};
+
+struct framing {
+    unsigned hosts;
+    unsigned lengths;
+    unsigned encodings;
+    const char *host;
+    const char *length;
+    const char *encoding;
+};
+
+/* ERROR_INVALID_REQUEST, and x->reply.close set, for a head that can be read in two ways. */
+int framing_check(struct http_exchange *x, const struct request_line *line, struct framing *f,
+                  struct error *err) WARN_UNUSED;
+
 /* --- head.c: the checks before a body is read --- */
 
 /* Fills method, ids, route. -1: `err` is the answer (and x->reply.close says whether to close). A
  * CORS preflight is answered here: 0 with x->reply set. */
-int head_check(struct http_exchange *x, const char *method, struct error *err) WARN_UNUSED;
+int head_check(struct http_exchange *x, const struct request_line *line,
+               struct error *err) WARN_UNUSED;
 
 /* --- reply.c: the one place that sends --- */
 

@@ -6,57 +6,6 @@
 /* So much body of a refused request is read rather than the connection closed. */
 enum { THROWN_AWAY_MAX = 65536 };
 
-struct framing {
-    unsigned hosts;
-    unsigned lengths;
-    unsigned encodings;
-    const char *encoding;
-    const char *length;
-};
-
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
-{
-    struct framing *f = cls;
-
-    (void)kind;
-    if (strcasecmp(name, "Host") == 0) {
-        f->hosts++;
-    } else if (strcasecmp(name, "Content-Length") == 0) {
-        f->lengths++;
-        f->length = value;
-    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
-        f->encodings++;
-        f->encoding = value;
-    }
-    return MHD_YES;
-}
-
-/* RFC 9112 §6.3: two readings of where a message ends are an attack, not a mistake. libmicrohttpd
- * takes the first of each header and would go on. */
-static int check_framing(struct http_exchange *x, struct framing *f, struct error *err)
-{
-    const char *fault = NULL;
-
-    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, count_header, f);
-    if (f->hosts > 1) {
-        fault = "the request has more than one Host";
-    } else if (f->lengths > 1) {
-        fault = "the request has more than one Content-Length";
-    } else if (f->lengths > 0 && f->encodings > 0) {
-        fault = "the request has both Content-Length and Transfer-Encoding";
-    } else if (f->encodings > 1 ||
-               (f->encodings == 1 &&
-                (f->encoding == NULL || strcasecmp(f->encoding, "chunked") != 0))) {
-        fault = "the only Transfer-Encoding understood is chunked";
-    }
-    if (fault != NULL) {
-        x->reply.close = true;
-        return error_set(err, ERROR_INVALID_REQUEST, "%s", fault);
-    }
-    return 0;
-}
-
 static bool is_mutation(const char *method)
 {
     return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
@@ -201,14 +150,15 @@ static int check_body(struct http_exchange *x, const struct framing *f, struct e
     return 0;
 }
 
-int head_check(struct http_exchange *x, const char *method, struct error *err)
+int head_check(struct http_exchange *x, const struct request_line *line, struct error *err)
 {
-    struct framing framing = {0};
+    struct framing framing;
 
-    snprintf(x->method, sizeof(x->method), "%s", method);
+    snprintf(x->method, sizeof(x->method), "%s", line->method);
+    x->http10 = strcmp(line->version, "HTTP/1.0") == 0;
     trace_request_id(http_header(x, "X-Request-Id"), x->request_id);
     trace_parent(http_header(x, "traceparent"), x->trace_id);
-    if (check_framing(x, &framing, err) != 0) {
+    if (framing_check(x, line, &framing, err) != 0) {
         x->body_announced = true;
         return -1;
     }

@@ -137,11 +137,11 @@ static bool answers_at_head(const struct http_exchange *x)
     return x->reply.close || x->body_too_long || http_header(x, "Expect") != NULL;
 }
 
-static enum MHD_Result on_head(struct http_exchange *x, const char *method)
+static enum MHD_Result on_head(struct http_exchange *x, const struct request_line *line)
 {
     struct error err = ERROR_INIT;
 
-    if (head_check(x, method, &err) != 0) {
+    if (head_check(x, line, &err) != 0) {
         http_reply_error(x, &err);
     }
     if (x->reply.status != 0 && answers_at_head(x)) {
@@ -211,12 +211,11 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char
 
     (void)cls;
     (void)c;
-    (void)url;
     if (x == NULL) {
         return MHD_NO; /* no memory at the request line */
     }
     switch (phase_of(x)) {
-    case EXCHANGE_HEAD: x->http10 = strcmp(version, "HTTP/1.0") == 0; return on_head(x, method);
+    case EXCHANGE_HEAD: return on_head(x, &(struct request_line){method, url, version});
     case EXCHANGE_BODY: return *size > 0 ? on_body(x, data, size) : on_request_complete(x);
     case EXCHANGE_RESUMED: return go_on(x) ? settle(x) : MHD_NO;
     default: return MHD_NO;

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <string.h>
+#include <strings.h>
 
 static int hex_digit(char c)
 {
@@ -110,14 +111,50 @@ static void parse_query(struct uri *u, char *query)
     }
 }
 
+/* The length of "http://" or "https://" at the start, 0 when there is neither. */
+static size_t scheme_len(const char *raw)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+        if (strncasecmp(raw, schemes[i], strlen(schemes[i])) == 0) {
+            return strlen(schemes[i]);
+        }
+    }
+    return 0;
+}
+
+/* Of "http://host?query" the path is "/". */
+static int copy_parts(struct uri *u, const char *raw)
+{
+    size_t scheme = scheme_len(raw);
+    const char *rest = raw;
+
+    if (scheme > 0) {
+        size_t len = strcspn(raw + scheme, "/?#");
+
+        rest = raw + scheme + len;
+        u->authority = strndup(raw + scheme, len);
+        if (u->authority == NULL) {
+            return -1;
+        }
+    }
+    u->raw = strdup(raw);
+    u->path = strndup(raw, strcspn(raw, "?"));
+    if (scheme == 0 || *rest == '/') {
+        u->text = strdup(rest);
+    } else if (asprintf(&u->text, "/%s", rest) < 0) {
+        u->text = NULL;
+    }
+    return u->raw != NULL && u->path != NULL && u->text != NULL ? 0 : -1;
+}
+
 int uri_parse(struct uri *u, const char *raw)
 {
     char *query;
 
     *u = (struct uri){0};
-    u->path = strndup(raw, strcspn(raw, "?"));
-    u->text = strdup(raw);
-    if (u->path == NULL || u->text == NULL) {
+    if (copy_parts(u, raw) != 0) {
         uri_done(u);
         return -1;
     }
@@ -129,7 +166,9 @@ int uri_parse(struct uri *u, const char *raw)
 
 void uri_done(struct uri *u)
 {
+    free(TAKE_PTR(u->raw));
     free(TAKE_PTR(u->path));
+    free(TAKE_PTR(u->authority));
     free(TAKE_PTR(u->text));
 }
 

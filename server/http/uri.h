@@ -10,7 +10,9 @@
 enum { URI_SEGMENTS_MAX = 10, URI_QUERY_MAX = 16 };
 
 struct uri {
-    char *path;                             /* raw, as it came, without the query; for logs */
+    char *raw;                              /* as it came */
+    char *path;                             /* the same without the query; for logs */
+    char *authority;                        /* "host:port" of an absolute target, else NULL */
     char *text;                             /* what segments and pairs point into */
     const char *segments[URI_SEGMENTS_MAX]; /* "/" has one, which is empty */
     unsigned segment_count;
@@ -23,8 +25,8 @@ struct uri {
     struct error query_error; /* code is ERROR_NONE when the query is well formed */
 };
 
-/* `raw` is the target of the request line. -1 only when memory is out. Escapes are %XX; "+" in the
- * query is a blank; "%2F" stays inside its segment. */
+/* `raw` is the target of the request line, "/path?query" or "http://host/path?query". -1 only when
+ * memory is out. Escapes are %XX; "+" in the query is a blank; "%2F" stays inside its segment. */
 int uri_parse(struct uri *u, const char *raw) WARN_UNUSED;
 void uri_done(struct uri *u);
 /* NULL when absent; borrowed. */

@@ -257,38 +257,7 @@ static void test_overloaded_says_when(void **state)
     answer_done(&a);
 }
 
-/* --- framing --- */
-
-static void expect_refused_and_closed(const struct fixture *f, const char *request)
-{
-    int fd = fixture_connect(f);
-    struct answer a;
-
-    client_send_text(fd, request);
-    client_read(fd, &a, false);
-    assert_problem(&a, 400, "EXECUTION_INVALID_REQUEST", "");
-    assert_string_equal(answer_header(&a, "Connection"), "close");
-    assert_true(client_sees_end(fd, 3000));
-    answer_done(&a);
-    close(fd);
-}
-
-static void test_ambiguous_framing(void **state)
-{
-    struct fixture *f = *state;
-
-    expect_refused_and_closed(f, "POST /echo HTTP/1.1\r\n" HOST JSON
-                                 "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}");
-    expect_refused_and_closed(f, "POST /echo HTTP/1.1\r\n" HOST JSON
-                                 "Content-Length: 2\r\ncontent-length: 0\r\n\r\n{}");
-    expect_refused_and_closed(f, "POST /echo HTTP/1.1\r\n" HOST JSON
-                                 "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}");
-    expect_refused_and_closed(f, "POST /echo HTTP/1.1\r\n" HOST JSON
-                                 "Transfer-Encoding: gzip\r\n\r\n{}");
-    expect_refused_and_closed(f, "POST /echo HTTP/1.1\r\n" HOST JSON
-                                 "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n");
-    expect_refused_and_closed(f, "GET /echo HTTP/1.1\r\n" HOST "Host: 127.0.0.1\r\n\r\n");
-}
+/* --- connections --- */
 
 static void test_keep_alive_and_pipelining(void **state)
 {
@@ -627,7 +596,6 @@ int main(void)
         cmocka_unit_test(test_media_type),
         cmocka_unit_test(test_handlers_without_answer),
         cmocka_unit_test(test_overloaded_says_when),
-        cmocka_unit_test(test_ambiguous_framing),
         cmocka_unit_test(test_keep_alive_and_pipelining),
         cmocka_unit_test(test_large_head_passes),
         cmocka_unit_test(test_huge_head_is_refused),

@@ -32,8 +32,8 @@ static void test_uri_segments(void **state)
 static void test_uri_bad_paths(void **state)
 {
     static const char *const bad[] = {
-        "",      "v1",   "*",       "http://x/v1", "/a%",    "/a%1",
-        "/a%1g", "/%00", "/%c3%28", "/%ed%a0%80",  "/a/%fe", "/1/2/3/4/5/6/7/8/9/10/11"};
+        "",      "v1",   "*",       "http://x/%", "/a%",    "/a%1",
+        "/a%1g", "/%00", "/%c3%28", "/%ed%a0%80", "/a/%fe", "/1/2/3/4/5/6/7/8/9/10/11"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -41,6 +41,37 @@ static void test_uri_bad_paths(void **state)
 
         assert_int_equal(uri_parse(&u, bad[i]), 0);
         assert_false(u.path_valid);
+        uri_done(&u);
+    }
+}
+
+static void test_uri_absolute(void **state)
+{
+    static const struct {
+        const char *raw;
+        const char *authority;
+        const char *segment;
+    } rows[] = {
+        {"http://h:80/v1?a=b", "h:80", "v1"},
+        {"HTTPS://[::1]/v1", "[::1]", "v1"},
+        {"http://h", "h", ""},
+        {"http://h?a=b", "h", ""},
+        {"http:///v1", "", "v1"},
+        {"/http://h", NULL, "http:"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct uri u;
+
+        assert_int_equal(uri_parse(&u, rows[i].raw), 0);
+        assert_true(u.path_valid);
+        assert_string_equal(u.raw, rows[i].raw);
+        assert_string_equal(u.segments[0], rows[i].segment);
+        assert_int_equal(u.authority == NULL, rows[i].authority == NULL);
+        if (u.authority != NULL) {
+            assert_string_equal(u.authority, rows[i].authority);
+        }
         uri_done(&u);
     }
 }
@@ -249,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uri_segments),       cmocka_unit_test(test_uri_bad_paths),
+        cmocka_unit_test(test_uri_absolute),
         cmocka_unit_test(test_uri_query),          cmocka_unit_test(test_uri_query_faults),
         cmocka_unit_test(test_uri_too_many_names), cmocka_unit_test(test_router),
         cmocka_unit_test(test_router_query_names), cmocka_unit_test(test_loopback_hosts),
