@@ -16,6 +16,7 @@ struct api_checkpoint_create {
     const char *checkpoint_id; /* NULL when left out; else a valid id */
     json_t *metadata;          /* borrowed, or NULL */
     bool share;
+    int64_t claim; /* not of the body: the idempotency key it came with, 0: none */
 };
 
 int api_checkpoint_create_decode(const char *body, size_t len, struct api_checkpoint_create *out,
@@ -30,6 +31,7 @@ struct api_checkpoint_restore {
     json_t *labels;   /* borrowed, or NULL */
     json_t *owner;
     json_t *execution_id;
+    int64_t claim; /* not of the body: the idempotency key it came with, 0: none */
 };
 
 int api_checkpoint_restore_decode(const char *body, size_t len, struct api_checkpoint_restore *out,

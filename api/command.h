@@ -36,6 +36,7 @@ struct api_command_create {
     bool stdin_open;    /* whether it can be had is the service's to say */
     int64_t timeout_ms; /* -1: none */
     bool on_limit_checkpoint;
+    int64_t claim; /* not of the body: the idempotency key it came with, 0: none */
 };
 
 int api_command_create_decode(const char *body, size_t len, struct api_command_create *out,

@@ -27,6 +27,7 @@ struct api_execution_create {
     json_t *labels;
     json_t *owner;
     json_t *execution_id;
+    int64_t claim; /* not of the body: the idempotency key it came with, 0: none */
 };
 
 int api_execution_create_decode(const char *body, size_t len, struct api_execution_create *out,

@@ -23,6 +23,7 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_SHARED_STORE_NOT_CONFIGURED] = {409, "No shared store is configured", false},
     [ERROR_ID_IN_USE] = {409, "The id is in use", false},
     [ERROR_OWNER_FENCED] = {409, "The fencing token is too low", false},
+    [ERROR_IDEMPOTENCY_CONFLICT] = {409, "The idempotency key belongs to another request", false},
     [ERROR_INTERNAL] = {500, "The service failed", false},
     [ERROR_ROUTE_NOT_FOUND] = {404, "There is nothing at this path", false},
     [ERROR_METHOD_NOT_ALLOWED] = {405, "The method is not allowed here", false},
@@ -32,7 +33,7 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_RANGE_NOT_SATISFIABLE] = {416, "The range lies outside of the content", false},
     [ERROR_UNAUTHENTICATED] = {401, "The request carries no token that is known here", false},
     [ERROR_OVERLOADED] = {503, "Too much work is waiting", true},
-    [ERROR_STORAGE_FULL] = {507, "The storage is full", false},
+    [ERROR_STORAGE_FULL] = {507, "The storage is full", true},
 };
 
 const struct api_problem_kind *api_problem_kind(enum error_code code)

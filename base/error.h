@@ -33,6 +33,7 @@
     X(ERROR_SHARED_STORE_NOT_CONFIGURED, "SHARED_STORE_NOT_CONFIGURED")                            \
     X(ERROR_ID_IN_USE, "ID_IN_USE")                                                                \
     X(ERROR_OWNER_FENCED, "OWNER_FENCED")                                                          \
+    X(ERROR_IDEMPOTENCY_CONFLICT, "IDEMPOTENCY_CONFLICT")                                          \
     X(ERROR_INTERNAL, "INTERNAL")                                                                  \
     X(ERROR_ROUTE_NOT_FOUND, "ROUTE_NOT_FOUND")                                                    \
     X(ERROR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")                                              \

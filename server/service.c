@@ -7,6 +7,7 @@
 #include "server/routes/routes.h"
 #include "server/services/checkpoints.h"
 #include "server/services/ending.h"
+#include "server/services/idempotency.h"
 #include "server/services/live.h"
 
 #include <string.h>
@@ -145,7 +146,8 @@ static int open_parts(struct service *s, struct error *err)
         store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
         pool_new((unsigned)c->worker_threads, (unsigned)c->worker_queue, &s->pool, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
-        live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0) {
+        live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
+        idempotency_new(s, &s->idempotency, err) != 0) {
         return -1;
     }
     return add_docker(s, err);
@@ -156,6 +158,7 @@ static int listen_http(struct service *s, struct error *err)
     size_t count;
     const struct http_route *routes = routes_table(s->config, &count);
     const struct http_config config = {
+        .guard = &routes_guard,
         .routes = routes,
         .route_count = count,
         .service = s,
@@ -238,6 +241,7 @@ void service_free(struct service *s)
         s->hosts[i].host->ops->free(s->hosts[i].host);
         pthread_mutex_destroy(&s->hosts[i].lock);
     }
+    idempotency_free(s->idempotency);
     checkpoints_free(s->checkpoints);
     live_free(s->live);
     topics_free(s->topics);

@@ -15,6 +15,7 @@
 
 struct live;
 struct checkpoints;
+struct idempotency;
 
 enum { SERVICE_HOSTS_MAX = 4 };
 
@@ -41,6 +42,7 @@ struct service {
     struct topics *topics;
     struct live *live;
     struct checkpoints *checkpoints;
+    struct idempotency *idempotency;
     struct service_host hosts[SERVICE_HOSTS_MAX];
     unsigned host_count;
     struct http_server *http;

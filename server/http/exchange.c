@@ -2,6 +2,7 @@
 
 #include "api/execution.h"
 #include "base/clock.h"
+#include "server/http/request_digest.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -94,6 +95,7 @@ void exchange_completed(struct http_exchange *x)
         x->state_done(x->state);
         x->state_done = NULL;
     }
+    guard_done(x);
     if (x->linger_fd >= 0) {
         linger_add(x->server->linger, TAKE_FD(x->linger_fd));
     }
@@ -136,6 +138,24 @@ const char *http_tenant(const struct http_exchange *x)
 {
     (void)x;
     return "default";
+}
+
+const char *http_method(const struct http_exchange *x)
+{
+    return x->method;
+}
+
+const struct http_route *http_route(const struct http_exchange *x)
+{
+    return x->match.route;
+}
+
+int http_request_digest(const struct http_exchange *x, const char *except,
+                        char out[DIGEST_TEXT_SIZE], struct error *err)
+{
+    const struct request_body body = {.data = x->body.data, .size = x->body_size, .fd = x->body_fd};
+
+    return request_digest(x->method, &x->uri, except, &body, out, err);
 }
 
 const char *http_request_id(const struct http_exchange *x)

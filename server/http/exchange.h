@@ -46,6 +46,7 @@ struct reply {
     int fd;        /* owned */
     int64_t offset;
     struct stream *stream; /* owned: the body comes from there */
+    enum error_code code;  /* of a problem document */
     char type[48];
     struct {
         char *name;
@@ -98,6 +99,12 @@ struct http_exchange {
     bool timed_out;
     TAILQ_ENTRY(http_exchange) entry; /* [server lock] in server->waiting */
 
+    http_handler job; /* what the next worker does */
+    bool guarded;
+    bool guard_left;   /* nothing is due any more */
+    void *guard_state; /* while it is set a gone peer does not end the exchange */
+    void (*guard_done)(void *);
+
     bool working; /* counted in server->working */
     void *state;
     void (*state_done)(void *);
@@ -113,6 +120,7 @@ struct http_server {
     struct pool *pool;
     struct timers *timers;
     struct topics *topics;
+    const struct http_guard *guard;
     char **cors_origins; /* owned, NULL-ended */
     bool loopback_rules; /* asked for, and not on a unix socket */
     char *address;
@@ -187,6 +195,17 @@ enum MHD_Result reply_send(struct http_exchange *x) WARN_UNUSED;
  * way to answer in the middle of an upload. */
 void reply_send_raw(struct http_exchange *x);
 void reply_reset(struct reply *r);
+bool reply_is_in_memory(const struct reply *r);
+
+/* --- guard.c --- */
+
+/* At the head: sets x->guarded. */
+int guard_choose(struct http_exchange *x, struct error *err) WARN_UNUSED;
+/* Whether there is an answer that the guard has not seen. */
+bool guard_is_due(const struct http_exchange *x);
+void guard_leave(struct http_exchange *x);
+/* Frees the guard's state, if there is one. */
+void guard_done(struct http_exchange *x);
 
 /* Sets the answer up; takes `data` (malloc'ed). False, with the fault logged and `data` freed, when
  * there is one already. */

@@ -174,5 +174,5 @@ int head_check(struct http_exchange *x, const struct request_line *line, struct 
     if (x->reply.status != 0) {
         return 0; /* a preflight */
     }
-    return check_body(x, &framing, err);
+    return guard_choose(x, err) != 0 ? -1 : check_body(x, &framing, err);
 }

@@ -12,6 +12,7 @@
 #define EXECHOST_SERVER_HTTP_HTTP_H
 
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/timer.h"
@@ -46,7 +47,20 @@ struct http_route {
     const char *query; /* the names it takes, space separated: others are 400; may be "" */
 };
 
+/* Stands around the handlers of the requests it chooses. */
+struct http_guard {
+    /* At the head, on an event thread; memory only. -1: the request is refused with `err`. */
+    int (*choose)(const struct http_exchange *x, bool *guarded, struct error *err);
+    /* On a worker, instead of the route's handler: ends as a handler does, or by http_handle. */
+    http_handler enter;
+    /* On a worker, for an exchange that has a guard's state: the answer is there (http_answer) and
+     * not sent yet. Takes the state. Not called for what a stopping server answers in the place of
+     * a handler. */
+    void (*leave)(struct http_exchange *x, void *state);
+};
+
 struct http_config {
+    const struct http_guard *guard; /* NULL: none */
     const struct http_route *routes;
     size_t route_count;
     void *service; /* what http_service gives to handlers */
@@ -110,6 +124,35 @@ int http_fencing_token(const struct http_exchange *x, int64_t *out, struct error
 void http_set_state(struct http_exchange *x, void *state, void (*done)(void *));
 void *http_state(const struct http_exchange *x);
 
+/* --- for guards --- */
+
+const char *http_method(const struct http_exchange *x);
+const struct http_route *http_route(const struct http_exchange *x);
+/* What was asked, in a form in which equal requests are equal; the query's `except` does not count.
+ * Blocks where the body is in a file. */
+int http_request_digest(const struct http_exchange *x, const char *except,
+                        char out[DIGEST_TEXT_SIZE], struct error *err) WARN_UNUSED;
+/* Goes on with the handler of the route; on a worker. */
+void http_handle(struct http_exchange *x);
+/* As http_set_state, beside the handler's own. While there is one the exchange goes on to its
+ * answer though its peer has gone. */
+void http_set_guard_state(struct http_exchange *x, void *state, void (*done)(void *));
+void *http_guard_state(const struct http_exchange *x);
+
+/* The answer that is to be sent; borrowed. */
+struct http_answer {
+    unsigned status;
+    enum error_code code; /* of a problem document, else ERROR_NONE */
+    const char *type;     /* "": none */
+    const void *data;
+    size_t len;
+    bool in_memory; /* false: the body is a stream or a file, `data` is not it */
+};
+void http_answer(const struct http_exchange *x, struct http_answer *out);
+/* The header that a handler added; false when there is none of that index. */
+bool http_answer_header(const struct http_exchange *x, unsigned index, const char **name,
+                        const char **value);
+
 /* --- the answer: each ends the handler's turn --- */
 
 void http_reply_json(struct http_exchange *x, unsigned status, json_t *body); /* takes body */
@@ -142,6 +185,9 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 void http_wait(struct http_exchange *x, const char *topic, int64_t deadline_mono_ms,
                bool (*ready)(struct http_exchange *x), http_handler again);
 bool http_wait_timed_out(const struct http_exchange *x);
+/* Ends a turn on an event thread by going on with `job` on a worker; ERROR_OVERLOADED is answered
+ * where the pool is full. */
+void http_job(struct http_exchange *x, http_handler job);
 
 /* --- streams --- */
 

@@ -25,6 +25,11 @@ void reply_reset(struct reply *r)
     *r = (struct reply){0};
 }
 
+bool reply_is_in_memory(const struct reply *r)
+{
+    return !r->has_file && r->stream == NULL;
+}
+
 bool reply_store(struct http_exchange *x, unsigned status, const char *type, void *data, size_t len)
 {
     struct reply *r = &x->reply;
@@ -108,6 +113,7 @@ void http_reply_error(struct http_exchange *x, const struct error *err)
         http_add_header(x, "Retry-After", "1");
     }
     store_json(x, status, "application/problem+json", api_problem_encode(err, x->request_id));
+    x->reply.code = err->code;
 }
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)

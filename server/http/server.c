@@ -30,6 +30,7 @@ static bool go_on(struct http_exchange *x)
     case WAKE_NONE: break; /* a worker has left the answer */
     case WAKE_PEER_GONE: return false;
     case WAKE_STOPPING:
+        x->guard_left = true; /* this answer is not the request's */
         x->reply.close = true;
         (void)error_set(&err, ERROR_OVERLOADED, "the service can't wait for this any longer");
         http_reply_error(x, &err);
@@ -51,26 +52,15 @@ static void reply_missing_answer(struct http_exchange *x)
     http_reply_error(x, &err);
 }
 
-/* Sends the answer, or suspends for what the handler waits for. */
-static enum MHD_Result settle(struct http_exchange *x)
-{
-    while (x->reply.status == 0) {
-        if (!x->wait.asked) {
-            reply_missing_answer(x);
-        } else if (wait_begin(x, true)) {
-            return MHD_YES;
-        } else if (!go_on(x)) {
-            return MHD_NO;
-        }
-    }
-    return reply_send(x);
-}
-
 static void run_job(void *arg)
 {
     struct http_exchange *x = arg;
+    http_handler job = TAKE_PTR(x->job);
 
-    x->match.route->handler(x);
+    job(x);
+    if (guard_is_due(x)) {
+        guard_leave(x);
+    }
     if (x->reply.status == 0 && x->wait.asked) {
         wait_begin(x, false);
     } else {
@@ -81,16 +71,21 @@ static void run_job(void *arg)
     exchange_unref(x);
 }
 
-static enum MHD_Result start_job(struct http_exchange *x)
+/* Suspends for x->job. `always`: it is not refused though the pool is full. */
+static enum MHD_Result start_job(struct http_exchange *x, bool always)
 {
     struct error err = ERROR_INIT;
-    int rc;
+    int rc = 0;
 
     exchange_ref(x);
     /* The worker may be done before the connection is suspended: it takes the lock to resume it. */
     pthread_mutex_lock(&x->lock);
     x->phase = EXCHANGE_JOB;
-    rc = pool_submit(x->server->pool, run_job, x, &err);
+    if (always) {
+        pool_submit_always(x->server->pool, run_job, x);
+    } else {
+        rc = pool_submit(x->server->pool, run_job, x, &err);
+    }
     if (rc == 0) {
         MHD_suspend_connection(x->connection);
     }
@@ -100,6 +95,28 @@ static enum MHD_Result start_job(struct http_exchange *x)
     }
     exchange_unref(x);
     http_reply_error(x, &err);
+    return reply_send(x);
+}
+
+/* Sends the answer, or suspends for what the handler or the guard waits for. */
+static enum MHD_Result settle(struct http_exchange *x)
+{
+    while (x->reply.status == 0) {
+        if (x->job != NULL) {
+            return start_job(x, false);
+        }
+        if (!x->wait.asked) {
+            reply_missing_answer(x);
+        } else if (wait_begin(x, true)) {
+            return MHD_YES;
+        } else if (!go_on(x)) {
+            return MHD_NO;
+        }
+    }
+    if (guard_is_due(x)) {
+        x->job = guard_leave;
+        return start_job(x, true);
+    }
     return reply_send(x);
 }
 
@@ -116,8 +133,9 @@ static enum MHD_Result on_request_complete(struct http_exchange *x)
         http_reply_error(x, &err);
         return reply_send(x);
     }
-    if ((x->match.route->flags & ROUTE_JOB) != 0) {
-        return start_job(x);
+    if (x->guarded || (x->match.route->flags & ROUTE_JOB) != 0) {
+        x->job = x->guarded ? x->server->guard->enter : x->match.route->handler;
+        return start_job(x, false);
     }
     x->match.route->handler(x);
     return settle(x);
@@ -324,6 +342,7 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     init_changed(s);
     TAILQ_INIT(&s->waiting);
     s->topics = config->topics;
+    s->guard = config->guard;
     s->routes = config->routes;
     s->route_count = config->route_count;
     s->service = config->service;

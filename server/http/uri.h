@@ -9,6 +9,11 @@
 
 enum { URI_SEGMENTS_MAX = 10, URI_QUERY_MAX = 16 };
 
+struct uri_pair {
+    const char *name;
+    const char *value;
+};
+
 struct uri {
     char *raw;                              /* as it came */
     char *path;                             /* the same without the query; for logs */
@@ -17,10 +22,7 @@ struct uri {
     const char *segments[URI_SEGMENTS_MAX]; /* "/" has one, which is empty */
     unsigned segment_count;
     bool path_valid; /* false: bad escape, NUL, invalid UTF-8, too many segments */
-    struct {
-        const char *name;
-        const char *value;
-    } query[URI_QUERY_MAX];
+    struct uri_pair query[URI_QUERY_MAX];
     unsigned query_count;
     struct error query_error; /* code is ERROR_NONE when the query is well formed */
 };

@@ -35,11 +35,15 @@ static void entry_unref(struct wait_entry *e)
     }
 }
 
-/* `e`: the subscription that speaks, NULL for whichever is current. The first reason counts. */
+/* `e`: the subscription that speaks, NULL for whichever is current. The first reason counts. What a
+ * guard has begun is brought to its answer, whoever is there to read it. */
 static void wake(struct http_exchange *x, const struct wait_entry *e, enum exchange_wake reason)
 {
+    bool deaf;
+
     pthread_mutex_lock(&x->lock);
-    if ((e == NULL || e == x->waiting) && x->wake == WAKE_NONE) {
+    deaf = reason == WAKE_PEER_GONE && x->guard_state != NULL;
+    if (!deaf && (e == NULL || e == x->waiting) && x->wake == WAKE_NONE) {
         if (x->phase == EXCHANGE_ARMING) {
             /* A stream may be sending now: that tells soon enough whether somebody reads. */
             x->wake = reason == WAKE_PEER_GONE ? WAKE_NONE : reason;

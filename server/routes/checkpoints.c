@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "server/routes/common.h"
 #include "server/routes/provision_wait.h"
+#include "server/routes/resume.h"
 #include "server/routes/routes.h"
 
 #include <string.h>
@@ -19,6 +20,12 @@ static void reply_checkpoint(struct http_exchange *x, unsigned status, const cha
         return;
     }
     http_reply_json(x, status, body);
+}
+
+void route_reply_checkpoint_created(struct http_exchange *x, const char *id)
+{
+    route_location(x, "/v1/checkpoints/%s", id);
+    reply_checkpoint(x, 201, id);
 }
 
 static void unref_job(void *arg)
@@ -45,8 +52,7 @@ static void await_job(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    route_location(x, "/v1/checkpoints/%s", checkpoint_job_id(job));
-    reply_checkpoint(x, 201, checkpoint_job_id(job));
+    route_reply_checkpoint_created(x, checkpoint_job_id(job));
 }
 
 static int create(struct http_exchange *x, struct checkpoint_job **job, struct error *err)
@@ -61,6 +67,7 @@ static int create(struct http_exchange *x, struct checkpoint_job **job, struct e
         return -1;
     }
     int result = route_living(x, &execution, &token, err);
+    request.claim = route_claim(x);
     if (result == 0) {
         result = checkpoints_create(execution, &request, token, job, err);
     }
@@ -196,6 +203,7 @@ void route_checkpoint_restore(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
+    request.claim = route_claim(x);
     int result =
         checkpoints_restore(s, http_tenant(x), http_param(x, 0), &request, &execution, &err);
     api_checkpoint_restore_done(&request);

@@ -1,6 +1,7 @@
 #include "server/services/commands.h"
 #include "api/command.h"
 #include "base/clock.h"
+#include "server/routes/command_wait.h"
 #include "server/routes/common.h"
 #include "server/routes/routes.h"
 #include "server/services/ending.h"
@@ -113,10 +114,12 @@ static void await_command(struct http_exchange *x)
 
 /* --- create --- */
 
-static void answer_created(struct http_exchange *x, struct command_wait *w, bool wait)
+/* Takes the reference of `w`. */
+static void answer_created(struct http_exchange *x, struct command_wait *w,
+                           const char *execution_id, bool wait)
 {
     struct error err = ERROR_INIT;
-    route_location(x, "/v1/executions/%s/commands/%s", w->execution->execution_id, w->command_id);
+    route_location(x, "/v1/executions/%s/commands/%s", execution_id, w->command_id);
     w->status = wait ? 201 : 202;
     if (keep_wait(x, w, &err) != 0) {
         live_unref(w->execution);
@@ -126,6 +129,21 @@ static void answer_created(struct http_exchange *x, struct command_wait *w, bool
     } else {
         reply_command(x, http_state(x));
     }
+}
+
+void route_await_command(struct http_exchange *x, const struct store_command *row,
+                         struct live_execution *execution)
+{
+    struct error err = ERROR_INIT;
+    bool wait;
+    struct command_wait w = {.execution_row = row->execution_row, .execution = execution};
+    snprintf(w.command_id, sizeof(w.command_id), "%s", row->command_id);
+    if (route_wait(x, &wait, &err) != 0) {
+        live_unref(execution);
+        route_fail(x, &err);
+        return;
+    }
+    answer_created(x, &w, row->execution_id, wait);
 }
 
 void route_command_create(struct http_exchange *x)
@@ -145,6 +163,7 @@ void route_command_create(struct http_exchange *x)
     int result = route_living(x, &w.execution, &token, &err);
     if (result == 0) {
         w.execution_row = w.execution->row;
+        request.claim = route_claim(x);
         result = commands_create(w.execution, &request, token, w.command_id, &err);
     }
     api_command_create_done(&request);
@@ -153,7 +172,7 @@ void route_command_create(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    answer_created(x, &w, wait);
+    answer_created(x, &w, w.execution->execution_id, wait);
 }
 
 /* --- show --- */

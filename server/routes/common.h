@@ -25,6 +25,9 @@ int route_execution_row(const struct http_exchange *x, int64_t *row, struct erro
 int route_living(struct http_exchange *x, struct live_execution **out, int64_t *token,
                  struct error *err) WARN_UNUSED;
 
+/* The row of the request's idempotency key, for what the request makes; 0: none. */
+int64_t route_claim(const struct http_exchange *x);
+
 /* Location: <path of the execution>[/<kind>/<id>]. */
 void route_location_execution(struct http_exchange *x, const char *execution_id);
 void route_location(struct http_exchange *x, const char *fmt, ...) PRINTF_LIKE(2, 3);

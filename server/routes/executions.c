@@ -79,6 +79,7 @@ void route_execution_create(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
+    request.claim = route_claim(x);
     int result = executions_create(s, http_tenant(x), &request, &execution, &err);
     api_execution_create_done(&request);
     if (result != 0) {

@@ -9,6 +9,9 @@
  */
 const struct http_route *routes_table(const struct config *config, size_t *count);
 
+/* Idempotency keys, on every POST and PUT. */
+extern const struct http_guard routes_guard;
+
 void route_execution_create(struct http_exchange *x);
 void route_execution_list(struct http_exchange *x);
 void route_execution_get(struct http_exchange *x);

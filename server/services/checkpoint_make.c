@@ -124,6 +124,7 @@ static int insert_row(struct checkpoint_job *job, struct workspace_archive_facts
         .skipped = facts->skipped,
         .archive_digest = facts->archive_digest,
         .durability = durability,
+        .claim = job->claim,
     };
     return store_checkpoint_insert(job->service->store, &row, err);
 }

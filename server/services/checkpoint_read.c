@@ -251,6 +251,7 @@ static int begin(struct service_host *host, const char *tenant,
         return -1;
     }
     row.restored_from = strdup(m->checkpoint_id);
+    row.claim = request->claim;
     if (row.restored_from == NULL || source_new(reading, &source, err) != 0) {
         store_execution_done(&row);
         host_provision_plan_done(&plan);

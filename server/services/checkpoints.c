@@ -191,6 +191,7 @@ static struct checkpoint_job *job_new(struct live_execution *x,
              request->checkpoint_id != NULL ? request->checkpoint_id : id);
     job->metadata = request->metadata != NULL ? json_deep_copy(request->metadata) : json_object();
     job->created_at = clock_wall_ms();
+    job->claim = request->claim;
     pthread_mutex_lock(&x->record_lock);
     job->view = pending_view(job, &x->record);
     pthread_mutex_unlock(&x->record_lock);

@@ -15,6 +15,7 @@ struct checkpoint_job {
     char id[ID_SIZE];
     json_t *metadata;
     int64_t created_at;
+    int64_t claim;        /* of the POST's idempotency key, 0: none */
     json_t *view;         /* while it is pending */
     bool over;            /* [lock] */
     struct error error;   /* [lock] code NONE when it was made */

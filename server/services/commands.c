@@ -73,6 +73,7 @@ static int fill_row(struct store_command *row, const struct live_execution *x,
                            : api_json_text(request->environment, JSON_TEXT_MAX);
     row->timeout_ms = request->timeout_ms;
     row->queued_at = clock_wall_ms();
+    row->claim = request->claim;
     row->exit_code = -1;
     row->usage_cpu_ms = -1;
     row->usage_memory_peak_bytes = -1;

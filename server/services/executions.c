@@ -123,6 +123,7 @@ int executions_create(struct service *s, const char *tenant, struct api_executio
         host_provision_plan_done(&plan);
         return -1;
     }
+    row.claim = request->claim;
     return provision_begin(host, &plan, &row, NULL, out, err);
 }
 

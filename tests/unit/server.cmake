@@ -4,5 +4,7 @@ exechost_unit_test(test_server_http_framing USES http SOURCES server_http_fixtur
 exechost_unit_test(test_server_http_content USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_stream USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_parts USES http)
+exechost_unit_test(test_server_http_guard USES http SOURCES server_http_fixture.c)
+exechost_unit_test(test_server_request_digest USES http)
 exechost_unit_test(test_server_topics USES http)
 exechost_unit_test(test_server_config USES config)

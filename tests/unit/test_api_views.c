@@ -357,6 +357,7 @@ static void every_code_has_a_status(void **state)
         {ERROR_SHARED_STORE_NOT_CONFIGURED, 409},
         {ERROR_ID_IN_USE, 409},
         {ERROR_OWNER_FENCED, 409},
+        {ERROR_IDEMPOTENCY_CONFLICT, 409},
         {ERROR_INTERNAL, 500},
         {ERROR_ROUTE_NOT_FOUND, 404},
         {ERROR_METHOD_NOT_ALLOWED, 405},

@@ -128,20 +128,23 @@ def join(row, step):
 
 def race(row, step):
     """{"race": 8, "step": {call…}, "statuses": {"201": 1, "409": 7}}: all at once. `${i}`
-    differs. A count may be a [low, high] pair."""
-    known(step, "race", "step", "statuses")
+    differs. A count may be a [low, high] pair. `identical`: all bodies are the same bytes."""
+    known(step, "race", "step", "statuses", "identical")
+    wanted = row.fill(step["statuses"])
     barrier = threading.Barrier(step["race"])
     statuses = collections.Counter()
+    bodies = set()
     errors = []
 
     def work(index):
         item = json.loads(json.dumps(step["step"]).replace("${i}", str(index)))
-        item["expect"] = {"status": [int(status) for status in step["statuses"]]}
+        item["expect"] = {"status": [int(status) for status in wanted]}
         barrier.wait()
         try:
             answer = row.call_once(item)
             with row.lock:
                 statuses[str(answer.status)] += 1
+                bodies.add(answer.body)
         except Exception as error:  # reported below, by the thread that owns the row
             errors.append(f"{type(error).__name__}: {error}")
 
@@ -152,10 +155,12 @@ def race(row, step):
         thread.join()
     if errors:
         raise Mismatch(errors[0])
-    for status, count in step["statuses"].items():
+    for status, count in wanted.items():
         low, high = count if isinstance(count, list) else (count, count)
         if not low <= statuses[status] <= high:
-            raise Mismatch(f"expected {step['statuses']}, got {dict(statuses)}")
+            raise Mismatch(f"expected {wanted}, got {dict(statuses)}")
+    if step.get("identical") and len(bodies) != 1:
+        raise Mismatch(f"{len(bodies)} different bodies: {sorted(bodies)[:2]}")
 
 
 def do_step(row, step):
@@ -215,11 +220,14 @@ def set_time(row, step):
 # The service and its binary.
 
 def service_action(row, step):
-    """{"service": "kill" | "stop" | "start" | "restart" | "terminate" | "exits" | "config"}"""
-    known(step, "service", "config", "withinMs")
-    verb = step["service"]
+    """{"service": "kill" | "died" | "stop" | "start" | "restart" | "terminate" | "exits" | "config"};
+    `faults` of a start are the fault points it is armed with, `died` waits for the kill of one."""
+    known(step, "service", "config", "withinMs", "faults")
+    verb = row.fill(step["service"])
     if verb == "kill":
         row.service.kill()
+    elif verb == "died":
+        match(-signal.SIGKILL, row.service.wait(step.get("withinMs", 60000) / 1000), "exit status")
     elif verb == "stop":
         row.service.stop()
     elif verb == "terminate":
@@ -232,7 +240,7 @@ def service_action(row, step):
     elif verb in ("start", "restart"):
         if verb == "restart":
             row.service.stop()
-        row.service.start()
+        row.service.start(faults=row.fill(step.get("faults")))
         answer = client.call(row.service.address, "GET", "/v1/host")
         row.set("instance", answer.json()["instanceId"])
     else:

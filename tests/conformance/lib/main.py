@@ -12,6 +12,7 @@ import traceback
 
 from . import engine, layout, selftest, table
 from .row import Row
+from .service import has_fault_points
 from .world import HERE, World
 
 PRINT = threading.Lock()
@@ -94,17 +95,19 @@ def run_rows(world, report, rows, jobs):
         run_row(world, report, row)
 
 
-def missing_for(row):
+def missing_for(world, row):
     for need in row.get("needs", []):
         if need == "engine-restart" and not engine.can_restart():
             return "EXECHOST_ENGINE_PID and EXECHOST_ENGINE_RESTART are not set"
+        if need == "faults" and not has_fault_points(world.binary):
+            return "the binary was built without fault points"
     return None
 
 
-def runnable(report, rows):
+def runnable(world, report, rows):
     result = []
     for row in rows:
-        missing = missing_for(row)
+        missing = missing_for(world, row)
         if missing:
             report.skip(row, missing)
         else:
@@ -175,7 +178,7 @@ def run(arguments, rows):
     report = Report(arguments.verbose)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="conformance-"))
     world = World(arguments, directory)
-    rows = runnable(report, rows)
+    rows = runnable(world, report, rows)
     try:
         world.start_shared()
         if not arguments.only:

@@ -40,7 +40,7 @@ class Service:
     def write_config(self, config):
         self.config_path.write_text(json.dumps(config), encoding="utf-8")
 
-    def start(self, wait=True):
+    def start(self, wait=True, faults=None):
         if self.process:
             raise ServiceError("the service runs already")
         self.starts += 1
@@ -50,7 +50,8 @@ class Service:
                 [self.binary, "serve", "--config", str(self.config_path),
                  "--listen", self.listen, "--data", str(self.data), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-                env=environment(self.lean), start_new_session=True)
+                env={**environment(self.lean), **({"EXECHOST_FAULT": faults} if faults else {})},
+                start_new_session=True)
         if wait:
             self.wait_listening()
 
@@ -140,6 +141,10 @@ def environment(lean=False):
     if lean:
         kept["ASAN_OPTIONS"] += ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
     return kept
+
+
+def has_fault_points(binary):
+    return b"EXECHOST_FAULT\0" in pathlib.Path(binary).read_bytes()
 
 
 def run_binary(binary, arguments, directory, timeout=60):
