@@ -109,10 +109,6 @@ static int read_stdin(const struct create_fields *fields, struct api_command_cre
         return error_set_field(err, ERROR_INVALID_REQUEST, "/stdinBase64",
                                "stdin and stdinBase64 must not be given together");
     }
-    if (fields->stdin_open && (fields->stdin_text != NULL || base64 != NULL)) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, "/stdinOpen",
-                               "stdinOpen must not be given together with stdin or stdinBase64");
-    }
     request->stdin_open = fields->stdin_open;
     if (fields->stdin_text != NULL) {
         return read_stdin_text(fields->stdin_text, request, err);

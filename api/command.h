@@ -33,7 +33,7 @@ struct api_command_create {
     bool has_stdin;   /* stdin or stdinBase64 given, even empty */
     char *stdin_data; /* owned */
     size_t stdin_len;
-    bool stdin_open;    /* whether it can be had is the service's to say */
+    bool stdin_open;    /* more comes later, behind these bytes */
     int64_t timeout_ms; /* -1: none */
     bool on_limit_checkpoint;
     int64_t claim; /* not of the body: the idempotency key it came with, 0: none */

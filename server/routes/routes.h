@@ -24,6 +24,8 @@ void route_command_create(struct http_exchange *x);
 void route_command_list(struct http_exchange *x);
 void route_command_get(struct http_exchange *x);
 void route_command_delete(struct http_exchange *x);
+void route_command_stdin(struct http_exchange *x);
+void route_command_signal(struct http_exchange *x);
 
 void route_checkpoint_create(struct http_exchange *x);
 void route_checkpoint_list(struct http_exchange *x);

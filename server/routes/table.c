@@ -1,6 +1,7 @@
 #include "server/routes/routes.h"
 
 #include "base/macros.h"
+#include "host/host.h"
 
 enum { BODY_DEFAULT = 1024 * 1024, BODY_SMALL = 64 * 1024, BODY_CONFIGURED = 1 };
 
@@ -24,6 +25,10 @@ static struct http_route routes[] = {
      "waitMs incarnation"},
     {"DELETE", "/v1/executions/{executionId}/commands/{commandId}", ROUTE_JOB, route_command_delete,
      0, "incarnation"},
+    {"POST", "/v1/executions/{executionId}/commands/{commandId}/stdin", ROUTE_JOB | ROUTE_BODY_ANY,
+     route_command_stdin, HOST_INPUT_MAX, "eof"},
+    {"POST", "/v1/executions/{executionId}/commands/{commandId}/signal", ROUTE_JOB,
+     route_command_signal, BODY_SMALL, ""},
 
     {"POST", "/v1/executions/{executionId}/checkpoints", ROUTE_JOB, route_checkpoint_create,
      BODY_DEFAULT, "wait"},

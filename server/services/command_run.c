@@ -1,5 +1,6 @@
 /* A command's turn: start, output, end, and what is recorded of it. */
 #include "api/json.h"
+#include "api/signal.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/commands_private.h"
@@ -69,23 +70,15 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
     }
 }
 
-static const char *signal_name(int number, char out[16])
-{
-    const char *abbreviation = sigabbrev_np(number);
-    if (abbreviation != NULL) {
-        snprintf(out, 16, "SIG%s", abbreviation);
-    } else {
-        snprintf(out, 16, "SIGRTMIN+%d", number - SIGRTMIN);
-    }
-    return out;
-}
-
 static void take_result(struct command *c)
 {
     const struct host_exec_result *r = &c->result;
-    char name[16];
+    char name[API_SIGNAL_SIZE] = "";
     c->row.exit_code = r->exit_code;
-    store_text_set(&c->row.signal, r->signal == 0 ? NULL : signal_name(r->signal, name));
+    if (r->signal != 0) {
+        api_signal_name(r->signal, name);
+    }
+    store_text_set(&c->row.signal, r->signal == 0 ? NULL : name);
     c->row.usage_cpu_ms = r->cpu_ms;
     c->row.usage_memory_peak_bytes = r->memory_peak_bytes;
     c->row.usage_wall_ms = clock_mono_ms() - c->started_mono;
@@ -389,12 +382,14 @@ static int hand_over(struct command *c, struct error *err)
     const struct host_exec_plan plan = {
         .id = {x->tenant, x->execution_id, x->incarnation},
         .handle = x->handle,
+        .command_id = c->row.command_id,
         .argv = (const char *const *)c->argv,
         .cwd = c->cwd,
         .environment = (const char *const *)c->environment,
         .has_stdin = c->has_stdin,
         .stdin_data = c->stdin_data,
         .stdin_len = c->stdin_len,
+        .stdin_open = c->stdin_open,
         .limits = x->limits,
     };
     const struct host_exec_events events = {
@@ -408,6 +403,8 @@ static int hand_over(struct command *c, struct error *err)
 static void start(struct live_item *item)
 {
     struct command *c = (struct command *)item;
+    struct live_execution *x = item->execution;
+    uint64_t serial = item->serial;
     struct error err = ERROR_INIT;
     if (record_start(c, &err) != 0) {
         /* Nothing ran: the execution lives on, the command says why it did not. */
@@ -421,12 +418,14 @@ static void start(struct live_item *item)
     if (hand_over(c, &err) != 0) {
         /* Whether something runs is not known, and a result is never made up. */
         log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
-                    item->execution->execution_id, NULL);
+                    x->execution_id, NULL);
         c->result = (struct host_exec_result){
             .lost = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
         snprintf(c->result.detail, sizeof(c->result.detail), "%.250s", err.detail);
         complete(c);
+        return;
     }
+    command_input_pass_on(x, serial);
 }
 
 static void drop(struct live_item *item, enum end_reason reason, const char *detail)

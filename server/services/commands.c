@@ -23,6 +23,7 @@ void command_free(struct command *c)
     free(c->cwd);
     policy_environment_free(c->environment);
     free(c->stdin_data);
+    command_input_done(&c->input);
     store_transcript_close(c->transcript);
     free(c);
 }
@@ -92,6 +93,7 @@ static int fill(struct command *c, const struct live_execution *x,
     }
     c->argv = copy_argv(request);
     c->has_stdin = request->has_stdin;
+    c->stdin_open = request->stdin_open;
     c->stdin_len = request->stdin_len;
     if (request->stdin_len > 0) {
         c->stdin_data = malloc(request->stdin_len);
@@ -102,16 +104,6 @@ static int fill(struct command *c, const struct live_execution *x,
     bool complete = c->argv != NULL && (c->stdin_len == 0 || c->stdin_data != NULL);
     if (!complete || fill_row(&c->row, x, request) != 0) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
-    }
-    return 0;
-}
-
-static int check_supported(const struct live_execution *x, const struct api_command_create *request,
-                           struct error *err)
-{
-    if (request->stdin_open) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, "/stdinOpen",
-                               "host %s takes standard input with the request only", x->host->name);
     }
     return 0;
 }
@@ -139,9 +131,6 @@ static int queue(struct command *c, struct live_execution *x, struct error *err)
 int commands_create(struct live_execution *x, const struct api_command_create *request,
                     int64_t fencing_token, char command_id[ID_SIZE], struct error *err)
 {
-    if (check_supported(x, request, err) != 0) {
-        return -1;
-    }
     struct command *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
@@ -151,6 +140,7 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     c->item.is_command = true;
     c->item.checkpoint_at_limit = request->on_limit_checkpoint;
     c->item.fencing_token = fencing_token;
+    command_input_init(&c->input, request->stdin_open, request->stdin_len);
     if (fill(c, x, request, err) != 0) {
         command_free(c);
         return -1;

@@ -13,6 +13,21 @@
 int commands_create(struct live_execution *x, const struct api_command_create *request,
                     int64_t fencing_token, char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
 
+/* Bytes of standard input, the end behind them with `eof`. */
+struct command_bytes {
+    const void *data;
+    size_t len;
+    bool eof;
+};
+/* Standard input and a signal for a command that runs or waits; both return at once, but for the
+ * store. A command that waits gets them once it has started. ERROR_COMMAND_NOT_FOUND: there is none
+ * such, or it has ended; ERROR_INVALID_REQUEST: its input is not open (any more); ERROR_OVERLOADED:
+ * too much waits already. */
+int commands_input(struct live_execution *x, const char *command_id,
+                   const struct command_bytes *bytes, struct error *err) WARN_UNUSED;
+int commands_signal(struct live_execution *x, const char *command_id, int number,
+                    struct error *err) WARN_UNUSED;
+
 /* Whether the store refuses to take that command's end, and why. */
 bool commands_is_unrecorded(struct live_execution *x, const char *command_id, struct error *err);
 

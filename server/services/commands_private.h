@@ -2,11 +2,12 @@
 #ifndef EXECHOST_SERVER_SERVICES_COMMANDS_PRIVATE_H
 #define EXECHOST_SERVER_SERVICES_COMMANDS_PRIVATE_H
 
+#include "server/services/command_input.h"
 #include "server/services/commands.h"
 #include "store/transcript.h"
 
-/* One command in a lane. Touched by one thread at a time: the worker that starts it, then the
- * host's event thread, then the worker that completes it. */
+/* One command in a lane. Touched by one thread at a time, but for what is marked [lock]: the worker
+ * that starts it, then the host's event thread, then the worker that completes it. */
 struct command {
     struct live_item item;
     struct service *service;
@@ -18,6 +19,8 @@ struct command {
     bool has_stdin;
     char *stdin_data;
     size_t stdin_len;
+    bool stdin_open;            /* more comes: `input` */
+    struct command_input input; /* [lock] */
 
     struct store_transcript *transcript;
     struct error storage; /* why output could not be kept; code NONE while it could */

@@ -7,6 +7,7 @@
 #include "api/execution.h"
 #include "api/image.h"
 #include "api/json.h"
+#include "api/signal.h"
 
 enum { TEXT_MAX = 1 << 24 };
 
@@ -101,11 +102,24 @@ static int decode_image(const char *body, size_t len, struct error *err)
     return 0;
 }
 
+static int decode_signal(const char *body, size_t len, struct error *err)
+{
+    char name[API_SIGNAL_SIZE];
+    int number;
+
+    if (api_signal_decode(body, len, &number, err) != 0) {
+        return -1;
+    }
+    api_signal_name(number, name);
+    fuzz_require(number >= 1 && number <= 64 && api_signal_number(name) == number);
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const DECODERS[])(const char *body, size_t len, struct error *err) = {
         decode_execution,  decode_patch,   decode_owner, decode_command,
-        decode_checkpoint, decode_restore, decode_image,
+        decode_checkpoint, decode_restore, decode_image, decode_signal,
     };
     struct error err = ERROR_INIT;
     char *body;

@@ -11,8 +11,10 @@
 #include "api/execution.h"
 #include "api/image.h"
 #include "api/list.h"
+#include "api/signal.h"
 #include "base/buf.h"
 
+#include <signal.h>
 #include <string.h>
 
 static void expect_fault(int rc, const struct error *err, const char *body, const char *field)
@@ -195,6 +197,7 @@ static void command_stdin_as_bytes_and_empty(void **state)
     static const char BYTES[] = "{\"command\":\"cat\",\"stdinBase64\":\"AP8=\"}";
     static const char EMPTY[] = "{\"command\":\"cat\",\"stdin\":\"\"}";
     static const char OPEN[] = "{\"command\":\"cat\",\"stdinOpen\":true}";
+    static const char BOTH[] = "{\"command\":\"cat\",\"stdinOpen\":true,\"stdin\":\"a\"}";
     struct api_command_create request;
     struct error err = ERROR_INIT;
 
@@ -212,6 +215,70 @@ static void command_stdin_as_bytes_and_empty(void **state)
     assert_true(request.stdin_open);
     assert_false(request.has_stdin);
     api_command_create_done(&request);
+    assert_int_equal(api_command_create_decode(BOTH, strlen(BOTH), &request, &err), 0);
+    assert_true(request.stdin_open && request.has_stdin);
+    assert_int_equal(request.stdin_len, 1);
+    api_command_create_done(&request);
+}
+
+static void signals(void **state)
+{
+    const struct {
+        const char *name;
+        int number;
+    } rows[] = {
+        {"SIGINT", SIGINT},
+        {"SIGKILL", SIGKILL},
+        {"SIGHUP", 1},
+        {"SIGSYS", SIGSYS},
+        {"SIGIO", SIGIO},
+        {"SIGPOLL", SIGPOLL},
+        {"SIGCLD", SIGCHLD},
+        {"SIGIOT", SIGABRT},
+        {"SIGRTMIN", SIGRTMIN},
+        {"SIGRTMIN+1", SIGRTMIN + 1},
+        {"SIGRTMAX", SIGRTMAX},
+        {"SIGRTMAX-14", SIGRTMAX - 14},
+        {"INT", 0},
+        {"sigint", 0},
+        {"SIG", 0},
+        {"", 0},
+        {"SIGINT ", 0},
+        {"SIG2", 0},
+        {"SIGRTMIN+0", 0},
+        {"SIGRTMIN+31", 0},
+        {"SIGRTMIN-1", 0},
+        {"SIGRTMIN+", 0},
+        {"SIGRTMIN+1x", 0},
+        {"SIGRTMIN+01", 0},
+        {"SIGRTMAX+1", 0},
+        {"SIGRTMAX-99999999999", 0},
+        {"SIGEXIT", 0},
+    };
+    char name[API_SIGNAL_SIZE];
+    struct error err = ERROR_INIT;
+    int number = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(api_signal_number(rows[i].name), rows[i].number);
+    }
+    for (number = 1; number <= SIGRTMAX; number++) {
+        if (number < 32 || number >= SIGRTMIN) {
+            api_signal_name(number, name);
+            assert_int_equal(api_signal_number(name), number);
+        }
+    }
+    api_signal_name(SIGRTMIN, name);
+    assert_string_equal(name, "SIGRTMIN");
+    assert_int_equal(api_signal_decode("{\"signal\":\"SIGTERM\"}", 20, &number, &err), 0);
+    assert_int_equal(number, SIGTERM);
+    expect_fault(api_signal_decode("{\"signal\":\"TERM\"}", 17, &number, &err), &err, "",
+                 "/signal");
+    expect_fault(api_signal_decode("{\"signal\":15}", 13, &number, &err), &err, "", "/signal");
+    expect_fault(api_signal_decode("{}", 2, &number, &err), &err, "", "/signal");
+    expect_fault(api_signal_decode("{\"signal\":\"SIGINT\",\"to\":1}", 26, &number, &err), &err, "",
+                 "/to");
 }
 
 static void command_create_faults(void **state)
@@ -227,7 +294,6 @@ static void command_create_faults(void **state)
         {"{\"command\":\"a\",\"stdin\":5}", "/stdin"},
         {"{\"command\":\"a\",\"stdin\":\"\",\"stdinBase64\":\"\"}", "/stdinBase64"},
         {"{\"command\":\"a\",\"stdinBase64\":\"a\"}", "/stdinBase64"},
-        {"{\"command\":\"a\",\"stdin\":\"\",\"stdinOpen\":true}", "/stdinOpen"},
         {"{\"command\":\"a\",\"stdinOpen\":1}", "/stdinOpen"},
         {"{\"command\":\"a\",\"timeoutMs\":0}", "/timeoutMs"},
         {"{\"command\":\"a\",\"timeoutMs\":-1}", "/timeoutMs"},
@@ -382,6 +448,7 @@ int main(void)
         cmocka_unit_test(command_create_in_full),
         cmocka_unit_test(command_create_defaults),
         cmocka_unit_test(command_stdin_as_bytes_and_empty),
+        cmocka_unit_test(signals),
         cmocka_unit_test(command_create_faults),
         cmocka_unit_test(command_args_are_bounded),
         cmocka_unit_test(checkpoint_requests),
