@@ -242,11 +242,16 @@ static int complete(struct config *c, struct error *err)
         c->checkpoint_dir = NULL;
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
+    if (c->native_images == NULL &&
+        asprintf(&c->native_images, "%s/native/images", c->data_dir) < 0) {
+        c->native_images = NULL;
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
     if (c->cors_origins == NULL &&
         (c->cors_origins = calloc(1, sizeof(*c->cors_origins))) == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    return make_absolute(&c->checkpoint_dir, err);
+    return make_absolute(&c->checkpoint_dir, err) != 0 ? -1 : make_absolute(&c->native_images, err);
 }
 
 int config_parse(const char *text, size_t len, struct config *out, struct error *err)

@@ -40,15 +40,17 @@ struct config {
 #define X(member, key, def, min, max, what) int64_t member;
     CONFIG_NUMBERS(X)
 #undef X
-    char *listen;                       /* "listen", 127.0.0.1:8470 */
-    char *data_dir;                     /* "dataDirectory", ./data; made absolute */
-    char *checkpoint_dir;               /* "checkpointDirectory", <data>/checkpoints; absolute */
-    char *docker_socket;                /* "docker": {"socket": …}, /var/run/docker.sock */
-    bool docker_pull;                   /* "docker": {"pull": "missing" | "never"}; missing */
-    bool allow_unpinned_images;         /* "allowUnpinnedImages", false */
-    bool require_fencing;               /* "requireFencing", false */
-    bool compress_checkpoints;          /* "checkpointCompression": "zstd" | "none"; zstd */
-    char **cors_origins;                /* "corsOrigins", NULL-ended */
+    char *listen;               /* "listen", 127.0.0.1:8470 */
+    char *data_dir;             /* "dataDirectory", ./data; made absolute */
+    char *checkpoint_dir;       /* "checkpointDirectory", <data>/checkpoints; absolute */
+    char *docker_socket;        /* "docker": {"socket": …}, /var/run/docker.sock */
+    bool docker_pull;           /* "docker": {"pull": "missing" | "never"}; missing */
+    char *native_images;        /* "native": {"images": …}, <data>/native/images; absolute */
+    bool native_fetch;          /* "native": {"fetch": "missing" | "never"}; missing */
+    bool allow_unpinned_images; /* "allowUnpinnedImages", false */
+    bool require_fencing;       /* "requireFencing", false */
+    bool compress_checkpoints;  /* "checkpointCompression": "zstd" | "none"; zstd */
+    char **cors_origins;        /* "corsOrigins", NULL-ended */
     struct config_git_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
     size_t git_roots_count;
     enum log_level log_level; /* "logLevel": debug | info | warn | error */

@@ -303,6 +303,9 @@ static int make_record(struct import *import, struct error *err)
 static int publish(struct import *import, struct error *err)
 {
     import->record.size_bytes = import->tree.bytes;
+    if (native_image_tree_finish(&import->tree, err) < 0) {
+        return -1;
+    }
     return native_image_draft_publish(import->job->store, &import->draft, &import->record,
                                       &import->config_text, err);
 }

@@ -447,6 +447,24 @@ void native_image_tree_done(struct native_image_tree *t)
     t->file_fd = -1;
 }
 
+int native_image_tree_finish(const struct native_image_tree *t, struct error *err)
+{
+    static const char *const PLACES[] = {"dev", "proc", "tmp", "workspace"};
+    const struct workspace_entry entry = {.mode = IMPLIED_MODE};
+
+    for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
+        struct stat st;
+
+        if (fstatat(t->root_fd, PLACES[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)) {
+            continue;
+        }
+        if (make_directory(t->root_fd, PLACES[i], &entry) < 0) {
+            return trouble_at(err, PLACES[i]);
+        }
+    }
+    return 0;
+}
+
 void native_image_tree_next_layer(struct native_image_tree *t)
 {
     workspace_names_done(&t->names);

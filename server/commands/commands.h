@@ -12,18 +12,20 @@ enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 int command_serve(int argc, char **argv);
 /* Looks whether the service can work on this machine and says what to fix. Changes nothing. */
 int command_doctor(int argc, char **argv);
-/* import, list: the images of the hosts. */
+/* import, list: the images of one host, whether the service runs or not. */
 int command_image(int argc, char **argv);
 
-/* The options they share: --config, --data, --listen, --help and, where `name` is not NULL, --name.
+/* The options they share: --config, --data, --listen, --help and, `for_images`, --name and --host.
  * Moves operands to the end of argv as getopt does. Returns the index of the first operand, or -1
  * after a complaint on standard error. */
 struct command_options {
     struct config_flags flags;
     const char *name;
+    const char *host; /* NULL: the default one */
     bool help;
 };
-int command_options(int argc, char **argv, bool with_name, struct command_options *out) WARN_UNUSED;
+int command_options(int argc, char **argv, bool for_images,
+                    struct command_options *out) WARN_UNUSED;
 
 /* A host without a service above it: it owns no execution. Returns owned, for command_host_close.
  */

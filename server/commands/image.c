@@ -1,21 +1,54 @@
 #include "server/commands/commands.h"
 
 #include "base/log.h"
+#include "host/native/images.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static const char USAGE[] =
-    "usage: exechost image import --name NAME FILE [--config FILE] [--data DIR]\n"
-    "       exechost image list [--config FILE] [--data DIR]\n\n"
-    "FILE is a tar of a root file system, a docker save archive or an OCI layout.\n";
+    "usage: exechost image import --name NAME FILE [--host HOST] [--config FILE] [--data DIR]\n"
+    "       exechost image list [--host HOST] [--config FILE] [--data DIR]\n\n"
+    "FILE is a tar of a root file system, a docker save archive or an OCI layout. HOST is docker\n"
+    "(the default: images are the engine's) or native (images are kept in the data directory).\n";
 
-static int import(struct host *host, const char *name, const char *file)
+/* Images of one host: only one of the two is set. */
+struct images {
+    struct host *docker;
+    struct native_images *native;
+};
+
+static int open_images(const struct config *config, const char *host, struct images *out,
+                       struct error *err)
+{
+    if (host == NULL || strcmp(host, "docker") == 0) {
+        return command_host_open(config, &out->docker, err);
+    }
+    if (strcmp(host, "native") == 0) {
+        const struct native_images_config native = {.directory = config->native_images};
+
+        return native_images_open(&native, &out->native, err);
+    }
+    return error_set(err, ERROR_INVALID_REQUEST, "there is no host \"%.64s\"", host);
+}
+
+static void close_images(struct images *images)
+{
+    if (images->docker != NULL) {
+        command_host_close(images->docker);
+    }
+    native_images_close(images->native);
+}
+
+static int import(const struct images *images, const char *name, const char *file)
 {
     struct host_image image = {0};
     struct error err = ERROR_INIT;
+    int result = images->native != NULL
+                     ? native_images_import(images->native, name, file, &image, &err)
+                     : images->docker->ops->image_import(images->docker, name, file, &image, &err);
 
-    if (host->ops->image_import(host, name, file, &image, &err) != 0) {
+    if (result != 0) {
         return command_fail("image import", &err);
     }
     printf("%s\n", image.reference);
@@ -24,25 +57,28 @@ static int import(struct host *host, const char *name, const char *file)
     return 0;
 }
 
-static int list(struct host *host)
+static int list(const struct images *images)
 {
-    struct host_image_list images = {0};
+    struct host_image_list items = {0};
     struct error err = ERROR_INIT;
+    int result = images->native != NULL
+                     ? native_images_list(images->native, &items, &err)
+                     : images->docker->ops->image_list(images->docker, &items, &err);
 
-    if (host->ops->image_list(host, &images, &err) != 0) {
+    if (result != 0) {
         return command_fail("image list", &err);
     }
-    for (size_t i = 0; i < images.count; i++) {
-        printf("%s %" PRId64 "\n", images.items[i].reference, images.items[i].size_bytes);
+    for (size_t i = 0; i < items.count; i++) {
+        printf("%s %" PRId64 "\n", items.items[i].reference, items.items[i].size_bytes);
     }
-    host_image_list_done(&images);
+    host_image_list_done(&items);
     return 0;
 }
 
-static int with_host(const struct command_options *options, const char *file)
+static int with_images(const struct command_options *options, const char *file)
 {
     struct config config;
-    struct host *host = NULL;
+    struct images images = {0};
     struct error err = ERROR_INIT;
     int status;
 
@@ -50,12 +86,12 @@ static int with_host(const struct command_options *options, const char *file)
         return command_fail("configuration", &err);
     }
     log_set_level(LOG_LEVEL_ERROR);
-    if (command_host_open(&config, &host, &err) != 0) {
-        status = command_fail("docker", &err);
+    if (open_images(&config, options->host, &images, &err) != 0) {
+        status = command_fail("images", &err);
     } else {
-        status = file != NULL ? import(host, options->name, file) : list(host);
-        command_host_close(host);
+        status = file != NULL ? import(&images, options->name, file) : list(&images);
     }
+    close_images(&images);
     config_done(&config);
     return status;
 }
@@ -72,10 +108,10 @@ int command_image(int argc, char **argv)
         return 0;
     }
     if (importing && first + 2 == argc && options.name != NULL) {
-        return with_host(&options, argv[first + 1]);
+        return with_images(&options, argv[first + 1]);
     }
     if (strcmp(verb, "list") == 0 && first + 1 == argc && options.name == NULL) {
-        return with_host(&options, NULL);
+        return with_images(&options, NULL);
     }
     fputs(USAGE, stderr);
     return EXIT_USAGE;

@@ -2,12 +2,16 @@
 
 #include <getopt.h>
 
-int command_options(int argc, char **argv, bool with_name, struct command_options *out)
+int command_options(int argc, char **argv, bool for_images, struct command_options *out)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"listen", required_argument, NULL, 'l'},
-        {"data", required_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
-        {"name", required_argument, NULL, 'n'},   {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"listen", required_argument, NULL, 'l'},
+        {"data", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {"name", required_argument, NULL, 'n'},
+        {"host", required_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -20,11 +24,12 @@ int command_options(int argc, char **argv, bool with_name, struct command_option
         case 'd': out->flags.data = optarg; break;
         case 'h': out->help = true; break;
         case 'n': out->name = optarg; break;
+        case 'H': out->host = optarg; break;
         default: return -1; /* getopt has complained */
         }
     }
-    if (out->name != NULL && !with_name) {
-        fprintf(stderr, "exechost: --name is for image import\n");
+    if ((out->name != NULL || out->host != NULL) && !for_images) {
+        fprintf(stderr, "exechost: --name and --host are for images\n");
         return -1;
     }
     return optind;

@@ -116,6 +116,8 @@ static void small_rootfs(struct buf *tar)
     fixture_tar_put(tar, '1', "bin/device2", 0666, "bin/device");
     fixture_tar_put(tar, '6', "bin/fifo", 0666, "");
     fixture_tar_put(tar, '0', "etc/deep/file", 0600, "x");
+    fixture_tar_put(tar, '5', "tmp", 01777, "");
+    fixture_tar_put(tar, '2', "workspace", 0777, "/etc");
     fixture_tar_end(tar);
 }
 
@@ -143,9 +145,13 @@ static void rootfs(void **state)
                               "f 4755 bin/ash = shell\n"
                               "l 0777 bin/bash > /bin/sh\n"
                               "f 4755 bin/sh = shell\n"
+                              "d 0755 dev\n"
                               "d 0755 etc\n"
                               "d 0755 etc/deep\n"
-                              "f 0600 etc/deep/file = x\n");
+                              "f 0600 etc/deep/file = x\n"
+                              "d 0755 proc\n"
+                              "d 1777 tmp\n"
+                              "d 0755 workspace\n");
     assert_int_equal(count_new(&p), 0);
     place_done(&p);
 }

@@ -63,7 +63,8 @@ static void test_everything_set(void **state)
 {
     struct config c =
         parse("{\"listen\":\"unix:/run/x\",\"dataDirectory\":\"/d\",\"checkpointDirectory\":\"/c\","
-              "\"docker\":{\"socket\":\"/s\",\"pull\":\"never\"},\"allowUnpinnedImages\":true,"
+              "\"docker\":{\"socket\":\"/s\",\"pull\":\"never\"},"
+              "\"native\":{\"images\":\"/i\",\"fetch\":\"never\"},\"allowUnpinnedImages\":true,"
               "\"requireFencing\":true,\"checkpointCompression\":\"none\",\"user\":\"1000:2000\","
               "\"corsOrigins\":[\"https://a.example:8443\",\"http://b\"],\"logLevel\":\"warn\","
               "\"gitRoots\":{\"default\":[\"/srv/a\",\"/srv/b\"],\"t\":[]},\"graceMs\":100}");
@@ -74,6 +75,8 @@ static void test_everything_set(void **state)
     assert_string_equal(c.checkpoint_dir, "/c");
     assert_string_equal(c.docker_socket, "/s");
     assert_false(c.docker_pull);
+    assert_string_equal(c.native_images, "/i");
+    assert_false(c.native_fetch);
     assert_true(c.allow_unpinned_images);
     assert_true(c.require_fencing);
     assert_false(c.compress_checkpoints);
