@@ -5,3 +5,4 @@ exechost_unit_test(test_docker_container USES docker)
 # On the real engine.
 exechost_unit_test(test_docker_host USES docker SOURCES docker_fixture.c)
 exechost_unit_test(test_docker_transfer USES docker SOURCES docker_fixture.c)
+exechost_unit_test(test_docker_input USES docker SOURCES docker_fixture.c)
