@@ -3,6 +3,7 @@
 #include "server/routes/command_wait.h"
 #include "server/routes/common.h"
 #include "server/routes/provision_wait.h"
+#include "server/routes/routes.h"
 #include "server/services/commands.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
@@ -138,13 +139,34 @@ static void resume_command(struct http_exchange *x, const struct store_resource 
 
 /* --- all --- */
 
+/* What would have its effect a second time. */
+static bool runs_once(struct http_exchange *x)
+{
+    http_handler handler = http_route(x)->handler;
+    return handler == route_command_stdin || handler == route_command_signal;
+}
+
+/* Nothing was made, or nothing that leaves a record. */
+static void run_again(struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    if (!runs_once(x)) {
+        http_handle(x);
+        return;
+    }
+    error_set(&err, ERROR_RUNTIME,
+              "the service stopped while this request was under way: whether it was carried out is "
+              "not known");
+    route_fail(x, &err);
+}
+
 void route_resume(struct http_exchange *x, const struct store_resource *resource)
 {
     switch (resource->kind) {
     case STORE_RESOURCE_EXECUTION: resume_execution(x, resource); break;
     case STORE_RESOURCE_COMMAND: resume_command(x, resource); break;
     case STORE_RESOURCE_CHECKPOINT: route_reply_checkpoint_created(x, resource->id); break;
-    case STORE_RESOURCE_NONE: http_handle(x); break;
+    case STORE_RESOURCE_NONE: run_again(x); break;
     }
 }
 

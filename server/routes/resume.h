@@ -6,8 +6,9 @@
 #include "server/http/http.h"
 #include "store/idempotency.h"
 
-/* On a worker; ends the turn as a handler does. A resource whose record is gone: the route's own
- * handler runs. */
+/* On a worker; ends the turn as a handler does. Where nothing was made, or its record is gone, the
+ * route's own handler runs; what would have its effect twice (input, signals) is ERROR_RUNTIME
+ * instead. */
 void route_resume(struct http_exchange *x, const struct store_resource *resource);
 
 /* Whether nothing more will become of the resource: it is final with nothing left to clean up, or

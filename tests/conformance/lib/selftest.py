@@ -1,5 +1,6 @@
 """Proves that the check of answers bites: each field of each sample deleted, renamed, retyped."""
 import copy
+import json
 
 from .schema import Document, Violation
 
@@ -7,6 +8,8 @@ from .schema import Document, Violation
 OPTIONAL = {"field", "phase", "causes", "checkpointId"}
 # Objects whose keys belong to the caller: they are retyped as a whole, never by key.
 OPEN = {"metadata", "labels", "environment"}
+# What no idempotency key keeps, and what is refused before one is looked at.
+NOT_REPLAYED = {"401", "403", "405", "413", "415", "429", "503", "507"}
 
 
 def other_type(value):
@@ -100,10 +103,31 @@ def response_samples(document, name, response):
             yield f"{name} ({key})", content["schema"], value
 
 
+def idempotency(document):
+    """What of the calls that take an Idempotency-Key is not documented, as texts."""
+    for path, item in document.document["paths"].items():
+        for method in {"post", "put"} & set(item):
+            operation = item[method]
+            name = f"{method.upper()} {path}"
+            taken = [document.resolve(node)["name"] for node in operation.get("parameters", [])]
+            if "Idempotency-Key" not in taken:
+                yield f"{name}: does not take Idempotency-Key"
+            if "507" not in operation["responses"]:
+                yield f"{name}: no 507"
+            conflict = json.dumps(document.resolve(operation["responses"].get("409", {})))
+            if "IDEMPOTENCY_CONFLICT" not in conflict:
+                yield f"{name}: no IDEMPOTENCY_CONFLICT"
+            for status, node in operation["responses"].items():
+                kept = status not in NOT_REPLAYED
+                headers = document.resolve(node).get("headers", {})
+                if kept and "Idempotency-Replayed" not in headers:
+                    yield f"{name} {status}: no Idempotency-Replayed"
+
+
 def check():
     """How many mutations were refused, and what went wrong, as texts."""
     document = Document()
-    passed, problems = 0, []
+    passed, problems = 0, list(idempotency(document))
     for name, schema, sample in samples(document):
         try:
             document.check_value(schema, sample)
