@@ -227,7 +227,7 @@ int host_files_read(const struct host_files *files, const char *path, host_files
     _cleanup_guest_ struct host_guest *g = NULL;
     const struct words words = {.subcommand = "read", .path = path};
     uint8_t request[GUEST_FRAME_HEADER + 16] = {GUEST_READ};
-    int64_t found;
+    int64_t found = 0;
     if (start(files, &words, &g, err) != 0 || receive_size(g, &found, err) != 0) {
         return -1;
     }
