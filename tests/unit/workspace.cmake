@@ -4,3 +4,4 @@ exechost_unit_test(test_workspace_archive USES workspace base SOURCES workspace_
 exechost_unit_test(test_workspace_damage USES workspace base SOURCES workspace_fixture.c)
 exechost_unit_test(test_workspace_git USES workspace base SOURCES workspace_fixture.c)
 exechost_unit_test(test_workspace_manifest USES workspace base)
+exechost_unit_test(test_workspace_bundle USES workspace base SOURCES workspace_fixture.c)

@@ -1,0 +1,1 @@
+exechost_fuzz(bundle USES workspace)
