@@ -78,6 +78,57 @@ int file_write_all(int fd, const void *data, size_t len, struct error *err)
     return 0;
 }
 
+/* Where the kernel will not copy between these two files. */
+static int copy_by_hand(int from, int64_t offset, int64_t len, int to, struct error *err)
+{
+    enum { PIECE = 128 * 1024 };
+    _cleanup_free_ char *piece = malloc(PIECE);
+
+    if (piece == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    while (len > 0) {
+        ssize_t n = pread(from, piece, len < PIECE ? (size_t)len : PIECE, offset);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return error_set_errno(err, ERROR_INTERNAL, n < 0 ? errno : EIO, "cannot read");
+        }
+        if (file_write_all(to, piece, (size_t)n, err) != 0) {
+            return -1;
+        }
+        offset += n;
+        len -= n;
+    }
+    return 0;
+}
+
+int file_copy_range(int from, int64_t offset, int64_t len, int to, struct error *err)
+{
+    off64_t at = offset;
+
+    while (len > 0) {
+        int fault = fault_point("file.copy");
+        ssize_t n = fault != 0 ? -1 : copy_file_range(from, &at, to, NULL, (size_t)len, 0);
+        int errnum = fault != 0 ? fault : errno;
+
+        if (n < 0 && errnum == EINTR) {
+            continue;
+        }
+        if (n == 0 || (n < 0 && (errnum == EXDEV || errnum == EINVAL || errnum == EOPNOTSUPP ||
+                                 errnum == ENOSYS))) {
+            return copy_by_hand(from, at, len, to, err);
+        }
+        if (n < 0) {
+            return error_set_errno(err, ERROR_INTERNAL, errnum, "cannot copy");
+        }
+        len -= n;
+    }
+    return 0;
+}
+
 static int sync_file(int fd, const char *path, struct error *err)
 {
     int errnum = fault_point("file.fsync");

@@ -31,6 +31,23 @@
     X(gid, "gid", 65532, 1, 2147483647, "group id of commands")                                    \
     X(zstd_level, "checkpointLevel", 1, 1, 19, "zstd level of checkpoint archives")
 
+/* The same within "retention": how much of what is over is kept, and for how long; the oldest goes
+ * first. Bytes are those of all tenants together. */
+#define CONFIG_RETENTION(X)                                                                        \
+    X(checkpoint_age_max, "checkpointMaxAgeMs", 2592000000, 1000, 315360000000,                    \
+      "checkpoints, since they were made or imported here")                                        \
+    X(checkpoint_bytes_max, "checkpointMaxBytes", 68719476736, 0, 9007199254740991,                \
+      "checkpoint files together")                                                                 \
+    X(record_age_max, "recordMaxAgeMs", 2592000000, 1000, 315360000000,                            \
+      "records of executions and their commands, since the execution ended")                       \
+    X(record_bytes_max, "recordMaxBytes", 2147483648, 0, 9007199254740991,                         \
+      "records of ended executions together")                                                      \
+    X(transcript_age_max, "transcriptMaxAgeMs", 604800000, 1000, 315360000000,                     \
+      "transcripts, since the command ended")                                                      \
+    X(transcript_bytes_max, "transcriptMaxBytes", 17179869184, 0, 9007199254740991,                \
+      "transcripts of ended commands together")                                                    \
+    X(sweep_interval_ms, "sweepIntervalMs", 60000, 100, 3600000, "between two looks at all that")
+
 struct config_git_roots {
     char *tenant;
     char **roots; /* NULL-ended absolute paths */
@@ -39,6 +56,7 @@ struct config_git_roots {
 struct config {
 #define X(member, key, def, min, max, what) int64_t member;
     CONFIG_NUMBERS(X)
+    CONFIG_RETENTION(X)
 #undef X
     char *listen;               /* "listen", 127.0.0.1:8470 */
     char *data_dir;             /* "dataDirectory", ./data; made absolute */

@@ -58,6 +58,11 @@ static const struct config_setting settings[] = {
      NULL, NULL, what},
     CONFIG_NUMBERS(X)
 #undef X
+#define X(member, key, def, min, max, what)                                                        \
+    {"retention", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,         \
+     NULL,        NULL, what},
+        CONFIG_RETENTION(X)
+#undef X
 };
 
 static void *member(struct config *c, const struct config_setting *s)

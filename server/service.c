@@ -9,6 +9,7 @@
 #include "server/services/ending.h"
 #include "server/services/idempotency.h"
 #include "server/services/live.h"
+#include "server/services/retention.h"
 
 #include <string.h>
 #include <time.h>
@@ -199,6 +200,7 @@ int service_start(const struct config *config, struct service **out, struct erro
         service_free(s);
         return -1;
     }
+    retention_start(s);
     *out = s;
     return 0;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MANIFEST_MAX = 1024 * 1024 };
+enum { MANIFEST_MAX = 16 * 1024 * 1024 };
 
 static const char DRAFT_PREFIX[] = ".new-"; /* no id begins with a dot */
 static const char MANIFEST_NAME[] = "manifest.json";
@@ -87,7 +87,7 @@ static int create_file(const char *directory, const char *name, int *out, struct
     if (path == NULL) {
         return out_of_memory(err);
     }
-    fd = errnum != 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = errnum != 0 ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errnum != 0 ? errnum : errno,
                                "cannot create %s", path);
@@ -193,7 +193,7 @@ static int rename_draft(const struct store_checkpoint_draft *draft, struct error
         errnum = errno;
     }
     if (errnum == EEXIST || errnum == ENOTEMPTY) {
-        return error_set(err, ERROR_ID_IN_USE, "there is a checkpoint at %s", draft->target);
+        return error_set(err, ERROR_ID_IN_USE, "there is a checkpoint of this id");
     }
     if (errnum != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errnum, "cannot rename %s to %s",
@@ -217,6 +217,18 @@ static int sync_above(const char *target, struct error *err)
     return dir_sync(parent, err) != 0 || sync_parent(parent, err) != 0 ? -1 : 0;
 }
 
+static int measure(struct store_checkpoint_draft *draft, const char *manifest, struct error *err)
+{
+    struct stat archive;
+    struct stat files;
+
+    if (fstat(draft->archive_fd, &archive) != 0 || fstat(draft->files_fd, &files) != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot look at the checkpoint's files");
+    }
+    draft->stored_bytes = archive.st_size + files.st_size + (int64_t)strlen(manifest);
+    return 0;
+}
+
 int store_checkpoint_draft_publish(struct store_checkpoint_draft *draft, const char *manifest,
                                    struct error *err)
 {
@@ -225,7 +237,8 @@ int store_checkpoint_draft_publish(struct store_checkpoint_draft *draft, const c
     if (write_manifest(draft->directory, manifest, err) != 0 ||
         sync_fd(draft->archive_fd, "checkpoint.archive.fsync", "the archive", err) != 0 ||
         sync_fd(draft->files_fd, "checkpoint.files.fsync", "the list of files", err) != 0 ||
-        dir_sync(draft->directory, err) != 0 || rename_draft(draft, err) != 0) {
+        measure(draft, manifest, err) != 0 || dir_sync(draft->directory, err) != 0 ||
+        rename_draft(draft, err) != 0) {
         return -1;
     }
     free(TAKE_PTR(draft->directory));
@@ -291,7 +304,7 @@ static int open_file(const char *directory, const char *name, int *out, struct e
     return 0;
 }
 
-static int read_manifest(const char *directory, char **out, struct error *err)
+static int read_manifest(const char *directory, int *out_fd, char **out, struct error *err)
 {
     _cleanup_close_ int fd = -1;
     _cleanup_buf_ struct buf content;
@@ -317,6 +330,7 @@ static int read_manifest(const char *directory, char **out, struct error *err)
     if (text == NULL) {
         return out_of_memory(err);
     }
+    *out_fd = TAKE_FD(fd);
     *out = text;
     return 0;
 }
@@ -325,13 +339,13 @@ int store_checkpoint_files_open(const char *root, const char *tenant, const char
                                 bool compressed, struct store_checkpoint_files *out,
                                 struct error *err)
 {
-    struct store_checkpoint_files files = {.archive_fd = -1, .files_fd = -1};
+    struct store_checkpoint_files files = {.archive_fd = -1, .files_fd = -1, .manifest_fd = -1};
     _cleanup_free_ char *directory = NULL;
 
     if (make_target(root, tenant, checkpoint_id, &directory, err) != 0) {
         return -1;
     }
-    if (read_manifest(directory, &files.manifest, err) != 0 ||
+    if (read_manifest(directory, &files.manifest_fd, &files.manifest, err) != 0 ||
         open_file(directory, archive_name(compressed), &files.archive_fd, err) != 0 ||
         open_file(directory, files_name(compressed), &files.files_fd, err) != 0) {
         store_checkpoint_files_done(&files);
@@ -347,9 +361,10 @@ void store_checkpoint_files_done(struct store_checkpoint_files *files)
     if (files->manifest != NULL) {
         cleanup_close(&files->archive_fd);
         cleanup_close(&files->files_fd);
+        cleanup_close(&files->manifest_fd);
     }
     free(files->manifest);
-    *files = (struct store_checkpoint_files){.archive_fd = -1, .files_fd = -1};
+    *files = (struct store_checkpoint_files){.archive_fd = -1, .files_fd = -1, .manifest_fd = -1};
 }
 
 int store_checkpoint_files_remove(const char *root, const char *tenant, const char *checkpoint_id,

@@ -18,7 +18,9 @@
     X(entries, FIELD_INT64)                                                                        \
     X(skipped, FIELD_INT64)                                                                        \
     X(archive_digest, FIELD_TEXT)                                                                  \
-    X(durability, FIELD_TEXT)
+    X(durability, FIELD_TEXT)                                                                      \
+    X(stored_at, FIELD_INT64)                                                                      \
+    X(stored_bytes, FIELD_INT64)
 
 #define MEMBER(name, type) {type, offsetof(struct store_checkpoint, name)},
 static const struct field FIELDS[] = {ALL(MEMBER)};
@@ -124,7 +126,7 @@ int store_checkpoint_delete(struct store *s, const char *tenant, const char *che
 {
     struct checkpoint_query q = {tenant, checkpoint_id, NULL};
 
-    return store_write(s, &DELETE_POINTS, delete_checkpoint, &q, err);
+    return store_write_freeing(s, &DELETE_POINTS, delete_checkpoint, &q, err);
 }
 
 /* --- reading --- */

@@ -17,8 +17,10 @@ struct store_checkpoint {
     char *manifest; /* the manifest's exact bytes */
     int64_t content_bytes, archive_bytes, entries, skipped;
     char *archive_digest;
-    char *durability; /* local, uploading, durable or failed */
-    int64_t claim;    /* for the insert: row of the idempotency key it is bound to, 0: none */
+    char *durability;     /* local, uploading, durable or failed */
+    int64_t stored_at;    /* when it came here: made or imported */
+    int64_t stored_bytes; /* of its three files */
+    int64_t claim;        /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 
 void store_checkpoint_done(struct store_checkpoint *c);
@@ -53,10 +55,11 @@ int store_checkpoint_delete(struct store *s, const char *tenant, const char *che
  * of it or nothing. Tenant and id must be identifiers. Fault points checkpoint.*. --- */
 
 struct store_checkpoint_draft {
-    int archive_fd;  /* owned; open for writing */
-    int files_fd;    /* owned */
-    char *directory; /* owned; the one beside */
-    char *target;    /* owned; where it goes */
+    int archive_fd;       /* owned; open for reading and writing */
+    int files_fd;         /* owned */
+    char *directory;      /* owned; the one beside */
+    char *target;         /* owned; where it goes */
+    int64_t stored_bytes; /* of all three files, once it is published */
 };
 
 /* `compressed` decides the names. */
@@ -73,7 +76,8 @@ void store_checkpoint_draft_done(struct store_checkpoint_draft *draft);
 struct store_checkpoint_files {
     int archive_fd; /* owned, read-only */
     int files_fd;
-    char *manifest; /* owned; the file's bytes, at most 1 MiB */
+    int manifest_fd;
+    char *manifest; /* owned; the file's bytes, at most 16 MiB */
 };
 /* A missing file is ERROR_CHECKPOINT_INVALID naming it. */
 int store_checkpoint_files_open(const char *root, const char *tenant, const char *checkpoint_id,

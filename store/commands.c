@@ -30,7 +30,8 @@
     X(termination_reason, FIELD_TEXT)                                                              \
     X(termination_code, FIELD_TEXT)                                                                \
     X(termination_detail, FIELD_TEXT)                                                              \
-    X(termination_checkpoint_id, FIELD_TEXT)
+    X(termination_checkpoint_id, FIELD_TEXT)                                                       \
+    X(transcript_bytes, FIELD_INT64)
 
 #define MEMBER(name, type) {type, offsetof(struct store_command, name)},
 static const struct field FIELDS[] = {FIXED(MEMBER) MEMBER(state, FIELD_STATE) CHANGING(MEMBER)};

@@ -37,6 +37,7 @@ struct store_command {
     char *termination_code;
     char *termination_detail;
     char *termination_checkpoint_id;
+    int64_t transcript_bytes; /* of its file, once it has ended; 0: there is none, or it is gone */
     int64_t claim; /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 

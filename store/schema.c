@@ -220,6 +220,24 @@ static const char ON_CHECKPOINT[] =
 static const char ON_CHECKPOINT_GONE[] =
     TRIGGER("checkpoints_deleted", "DELETE ON checkpoints", CHECKPOINT_EVENT("OLD", "'deleted'"));
 
+/* What retention goes by: when a thing came here or ended, and how much room it takes. What was
+ * there before is taken for as large as its columns can tell. */
+static const char RETENTION[] =
+    "ALTER TABLE checkpoints ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE checkpoints ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE checkpoints SET stored_at = created_at, stored_bytes = archive_bytes + "
+    "length(manifest);"
+    "CREATE INDEX checkpoints_stored ON checkpoints (stored_at, stored_bytes);"
+    "ALTER TABLE commands ADD COLUMN transcript_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE commands SET transcript_bytes = stdout_bytes + stderr_bytes + 1024"
+    " WHERE started_at IS NOT NULL AND completed_at IS NOT NULL;"
+    "CREATE INDEX commands_transcripts ON commands (completed_at, transcript_bytes)"
+    " WHERE " SCHEMA_TRANSCRIPT ";"
+    "ALTER TABLE executions ADD COLUMN record_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE executions SET record_bytes = 4096 WHERE " SCHEMA_ENDED ";"
+    "CREATE INDEX executions_ended ON executions (terminated_at, record_bytes)"
+    " WHERE " SCHEMA_ENDED ";";
+
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
     const char *scripts[12];
@@ -230,6 +248,7 @@ static const struct schema_step STEPS[] = {
     {{IDEMPOTENCY}},
     {{EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW, ON_COMMAND,
       ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE}},
+    {{RETENTION}},
 };
 
 int schema_version(void)

@@ -7,6 +7,10 @@
 /* An execution that counts: its id is taken, and a list of live ones shows it. As it stands in the
  * partial indices, which a statement can use only when it says the same. */
 #define SCHEMA_LIVE "(state IN ('provisioning', 'provisioned', 'terminating') OR leftover = 1)"
+/* One whose end is on record and of which nothing is left on its host. */
+#define SCHEMA_ENDED "state IN ('terminated', 'failed') AND leftover = 0"
+/* A command that has ended and whose transcript has not been let go. */
+#define SCHEMA_TRANSCRIPT "transcript_bytes > 0"
 #define SCHEMA_UNFINISHED "state IN ('queued', 'running')"
 
 /* The version that this service writes. */

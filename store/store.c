@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-enum { INSTANCE_ID_LEN = 16 };
+enum { INSTANCE_ID_LEN = 16, RESERVE_BYTES = 1024 * 1024 };
 
 static const struct sql_points INSTANCE_POINTS = SQL_POINTS("instance");
 
@@ -111,6 +111,31 @@ static int open_connections(struct store *s, struct sql *writer, struct error *e
     return sql_pool_new(s->path, writer, &s->pool, err);
 }
 
+/* --- the reserve --- */
+
+/* On a full disk nothing could be deleted, because a row's deletion is written down before its room
+ * is free: this file's room is given to that. */
+void store_reserve_make(struct store *s)
+{
+    _cleanup_close_ int fd = -1;
+    int errnum = fault_point("store.reserve.make");
+
+    if (errnum == 0) {
+        fd = open(s->reserve, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        errnum = fd < 0 ? errno : posix_fallocate(fd, 0, RESERVE_BYTES);
+    }
+    if (errnum != 0) {
+        unlink(s->reserve);
+    }
+    atomic_store(&s->reserve_out, errnum != 0);
+}
+
+bool store_reserve_use(struct store *s)
+{
+    atomic_store(&s->reserve_out, true);
+    return unlink(s->reserve) == 0;
+}
+
 static int open_all(struct store *s, const char *directory, struct error *err)
 {
     struct sql *writer = NULL;
@@ -122,10 +147,18 @@ static int open_all(struct store *s, const char *directory, struct error *err)
         s->path = NULL;
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
+    if (asprintf(&s->reserve, "%s/exechost.reserve", directory) < 0) {
+        s->reserve = NULL;
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
     if (make_file(s->path, directory, err) != 0 || sql_open(s->path, true, &writer, err) != 0) {
         return -1;
     }
-    return open_connections(s, writer, err);
+    if (open_connections(s, writer, err) != 0) {
+        return -1;
+    }
+    store_reserve_make(s);
+    return 0;
 }
 
 int store_open(const char *directory, struct store **out, struct error *err)
@@ -151,6 +184,7 @@ void store_close(struct store *s)
     }
     sql_pool_free(s->pool);
     free(s->path);
+    free(s->reserve);
     free(s->instance_id);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);

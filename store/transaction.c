@@ -243,6 +243,21 @@ int store_write(struct store *s, const struct sql_points *points, sql_fn fn, voi
     return result;
 }
 
+int store_write_freeing(struct store *s, const struct sql_points *points, sql_fn fn, void *ctx,
+                        struct error *err)
+{
+    int result = store_write(s, points, fn, ctx, err);
+
+    if (result != 0 && err->code == ERROR_STORAGE_FULL && store_reserve_use(s)) {
+        error_clear(err);
+        result = store_write(s, points, fn, ctx, err);
+    }
+    if (result == 0 && atomic_load(&s->reserve_out)) {
+        store_reserve_make(s);
+    }
+    return result;
+}
+
 static struct sql *take_reader(struct sql_pool *pool)
 {
     struct sql *reader;

@@ -8,6 +8,9 @@
 #include "store/sql.h"
 #include "store/store.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 /* Work inside a transaction. May run again after SQLITE_BUSY, so it sets outputs as if for the
  * first time. */
 typedef int (*sql_fn)(struct sql *s, void *ctx, struct error *err);
@@ -26,6 +29,10 @@ int sql_write(struct sql *writer, const struct sql_points *points, sql_fn fn, vo
 /* The same for the writer of a store, one at a time; committed and durable when it returns 0. */
 int store_write(struct store *s, const struct sql_points *points, sql_fn fn, void *ctx,
                 struct error *err) WARN_UNUSED;
+/* The same for a write that makes room: on a full disk it goes on in the room that store.c keeps
+ * for it. */
+int store_write_freeing(struct store *s, const struct sql_points *points, sql_fn fn, void *ctx,
+                        struct error *err) WARN_UNUSED;
 /* For one statement, which sees everything that was committed before. */
 int store_read(struct store *s, sql_fn fn, void *ctx, struct error *err) WARN_UNUSED;
 
@@ -37,6 +44,13 @@ struct store {
     int lock_fd;
     store_events_changed events_changed; /* NULL: nobody listens */
     void *events_ctx;
+    char *reserve;           /* the path of a file that only takes room */
+    atomic_bool reserve_out; /* it was let go and is to be made again */
 };
+
+/* Lets go of the reserve; false when there is none. */
+bool store_reserve_use(struct store *s);
+/* Makes it if it is not there and there is room. */
+void store_reserve_make(struct store *s);
 
 #endif

@@ -341,3 +341,41 @@ int store_transcript_sync(struct store_transcript *t, struct error *err)
     t->durable = t->size;
     return 0;
 }
+
+int64_t store_transcript_size(const struct store_transcript *t)
+{
+    return t->size;
+}
+
+/* --- removal --- */
+
+int store_transcript_remove(const struct store_transcript_name *name, struct error *err)
+{
+    _cleanup_free_ char *path = transcript_path(name, err);
+    int errnum = fault_point("transcript.remove");
+
+    if (path == NULL) {
+        return -1;
+    }
+    if (errnum == 0 && unlink(path) != 0 && errno != ENOENT) {
+        errnum = errno;
+    }
+    if (errnum != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errnum, "cannot remove %s", path);
+    }
+    return 0;
+}
+
+int store_transcript_remove_all(const struct store_transcript_name *name, struct error *err)
+{
+    struct store_transcript_name any = *name;
+    _cleanup_free_ char *path = NULL;
+
+    any.command_id = "any";
+    path = transcript_path(&any, err);
+    if (path == NULL) {
+        return -1;
+    }
+    *strrchr(path, '/') = '\0';
+    return dir_remove(path, err);
+}

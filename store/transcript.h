@@ -47,7 +47,16 @@ int store_transcript_reopen(const struct store_transcript_name *name, struct sto
 int store_transcript_append(struct store_transcript *t, enum store_record_kind kind,
                             const void *data, size_t len, struct error *err) WARN_UNUSED;
 int store_transcript_sync(struct store_transcript *t, struct error *err) WARN_UNUSED;
+/* Bytes of the file so far. */
+int64_t store_transcript_size(const struct store_transcript *t);
 void store_transcript_close(struct store_transcript *t); /* NULL is fine */
+
+/* Removes the file; who reads it reads on. Missing is fine. */
+int store_transcript_remove(const struct store_transcript_name *name,
+                            struct error *err) WARN_UNUSED;
+/* Removes all of an execution's, with their directory; `command_id` is not looked at. */
+int store_transcript_remove_all(const struct store_transcript_name *name,
+                                struct error *err) WARN_UNUSED;
 
 /* Bytes of each stream and the number of records, as read from the file. */
 struct store_transcript_totals {

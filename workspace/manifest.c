@@ -22,6 +22,8 @@ void workspace_manifest_done(struct workspace_manifest *m)
     workspace_manifest_init(m);
 }
 
+enum { CPUS_MAX = 128 };
+
 /* --- decoding --- */
 
 static int invalid(struct error *err, const char *key, const char *what)
@@ -73,14 +75,22 @@ static int read_object(struct workspace_manifest *m, const json_t *object,
     return 0;
 }
 
-static int read_integer(const json_t *value, int64_t min, int64_t *out, const char *key,
+struct range {
+    int64_t min;
+    int64_t max;
+};
+
+static int read_integer(const json_t *value, struct range range, int64_t *out, const char *key,
                         struct error *err)
 {
     if (!json_is_integer(value)) {
         return invalid(err, key, "not an integer");
     }
-    if (json_integer_value(value) < min) {
+    if (json_integer_value(value) < range.min) {
         return invalid(err, key, "too small");
+    }
+    if (json_integer_value(value) > range.max) {
+        return invalid(err, key, "too large");
     }
     *out = json_integer_value(value);
     return 0;
@@ -139,7 +149,7 @@ static int read_source_execution_id(struct workspace_manifest *m, const json_t *
 static int read_source_incarnation(struct workspace_manifest *m, const json_t *value,
                                    const char *key, struct error *err)
 {
-    return read_integer(value, 1, &m->source_incarnation, key, err);
+    return read_integer(value, (struct range){1, UINT32_MAX}, &m->source_incarnation, key, err);
 }
 
 static int read_created_at(struct workspace_manifest *m, const json_t *value, const char *key,
@@ -188,28 +198,30 @@ static int read_image_digests(struct workspace_manifest *m, const json_t *value,
 static int read_cpus(struct workspace_manifest *m, const json_t *value, const char *key,
                      struct error *err)
 {
-    if (!json_is_number(value) || !(json_number_value(value) > 0)) {
-        return invalid(err, key, "not a number above 0");
+    if (!json_is_number(value) || !(json_number_value(value) > 0) ||
+        json_number_value(value) > CPUS_MAX) {
+        return invalid(err, key, "not a number above 0 and up to 128");
     }
     m->resources.cpus = json_number_value(value);
     return 0;
 }
 
-#define INTEGER_READER(name, field, min)                                                           \
+/* The largest that a request may ask for: more was never made by a service. */
+#define INTEGER_READER(name, field, min, max)                                                      \
     static int name(struct workspace_manifest *m, const json_t *value, const char *key,            \
                     struct error *err)                                                             \
     {                                                                                              \
-        return read_integer(value, min, &m->field, key, err);                                      \
+        return read_integer(value, (struct range){min, max}, &m->field, key, err);                 \
     }
-INTEGER_READER(read_memory, resources.memory_bytes, 1)
-INTEGER_READER(read_disk, resources.disk_bytes, 1)
-INTEGER_READER(read_pids, resources.pids, 1)
-INTEGER_READER(read_runtime, resources.runtime_ms, 1)
-INTEGER_READER(read_output, resources.max_output_bytes, 1)
-INTEGER_READER(read_content_bytes, facts.content_bytes, 0)
-INTEGER_READER(read_entries, facts.entries, 0)
-INTEGER_READER(read_skipped, facts.skipped, 0)
-INTEGER_READER(read_archive_bytes, facts.archive_bytes, 0)
+INTEGER_READER(read_memory, resources.memory_bytes, 1, 512LL << 30)
+INTEGER_READER(read_disk, resources.disk_bytes, 1, 1LL << 40)
+INTEGER_READER(read_pids, resources.pids, 1, 32768)
+INTEGER_READER(read_runtime, resources.runtime_ms, 1, 86400000)
+INTEGER_READER(read_output, resources.max_output_bytes, 1, 67108864)
+INTEGER_READER(read_content_bytes, facts.content_bytes, 0, INT64_MAX)
+INTEGER_READER(read_entries, facts.entries, 0, INT64_MAX)
+INTEGER_READER(read_skipped, facts.skipped, 0, INT64_MAX)
+INTEGER_READER(read_archive_bytes, facts.archive_bytes, 0, INT64_MAX)
 
 static int read_resources(struct workspace_manifest *m, const json_t *value, const char *key,
                           struct error *err)

@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-static const int64_t APPARENT_BYTES_MIN = 64LL * 1024 * 1024;
-
-static int64_t apparent_bytes_max(const struct host_limits *limits)
-{
-    int64_t four = limits->disk_bytes * 4;
-    return four > APPARENT_BYTES_MIN ? four : APPARENT_BYTES_MIN;
-}
-
 /* --- the files --- */
 
 static int read_workspace(struct checkpoint_job *job, struct workspace_writer *writer,
@@ -27,7 +19,7 @@ static int read_workspace(struct checkpoint_job *job, struct workspace_writer *w
         .id = {x->tenant, x->execution_id, x->incarnation},
         .handle = x->handle,
         .limits = x->limits,
-        .apparent_bytes_max = apparent_bytes_max(&x->limits),
+        .apparent_bytes_max = checkpoint_apparent_bytes_max(x->limits.disk_bytes),
         .deadline_mono_ms = clock_mono_ms() + job->service->config->checkpoint_timeout_ms,
         .cancel = x->cancel,
     };
@@ -44,7 +36,7 @@ static int write_files(struct checkpoint_job *job, const struct store_checkpoint
         .compression =
             config->compress_checkpoints ? WORKSPACE_COMPRESSION_ZSTD : WORKSPACE_COMPRESSION_NONE,
         .level = (int)config->zstd_level,
-        .apparent_bytes_max = apparent_bytes_max(&job->item.execution->limits),
+        .apparent_bytes_max = checkpoint_apparent_bytes_max(job->item.execution->limits.disk_bytes),
     };
     struct workspace_writer *writer = NULL;
     if (workspace_writer_new(&spec, &writer, err) != 0) {
@@ -84,69 +76,79 @@ static int fill_from_record(struct workspace_manifest *m, struct live_execution 
     return result;
 }
 
-static int manifest_text(struct checkpoint_job *job, const struct workspace_archive_facts *facts,
-                         struct buf *out, struct error *err)
+/* `m` is empty; the caller releases it in every case. */
+static int fill_manifest(struct workspace_manifest *m, struct checkpoint_job *job,
+                         const struct workspace_archive_facts *facts, struct error *err)
 {
     struct live_execution *x = job->item.execution;
-    _cleanup_manifest_ struct workspace_manifest m;
-    workspace_manifest_init(&m);
-    memcpy(m.checkpoint_id, job->id, ID_SIZE);
-    memcpy(m.source_execution_id, x->execution_id, ID_SIZE);
-    m.source_incarnation = x->incarnation;
-    m.created_at = job->created_at;
-    m.network = json_pack("{s:s}", "mode", "none");
-    m.metadata = json_incref(job->metadata);
-    m.facts = *facts;
-    fill_resources(&m.resources, &x->limits);
-    if (fill_from_record(&m, x, err) != 0) {
-        return -1;
-    }
-    return workspace_manifest_encode(&m, out, err);
+    memcpy(m->checkpoint_id, job->id, ID_SIZE);
+    memcpy(m->source_execution_id, x->execution_id, ID_SIZE);
+    m->source_incarnation = x->incarnation;
+    m->created_at = job->created_at;
+    m->network = json_pack("{s:s}", "mode", "none");
+    m->metadata = json_incref(job->metadata);
+    m->facts = *facts;
+    fill_resources(&m->resources, &x->limits);
+    return fill_from_record(m, x, err);
 }
 
 /* --- publishing --- */
 
-static int insert_row(struct checkpoint_job *job, struct workspace_archive_facts *facts,
-                      char *manifest, struct error *err)
+static int insert_row(struct service *s, const struct checkpoint_publication *p,
+                      int64_t stored_bytes, struct error *err)
 {
-    struct live_execution *x = job->item.execution;
+    const struct workspace_manifest *m = p->manifest;
     char durability[] = "local";
     struct store_checkpoint row = {
-        .tenant = job->tenant,
-        .checkpoint_id = job->id,
-        .source_execution_id = x->execution_id,
-        .source_incarnation = x->incarnation,
-        .created_at = job->created_at,
-        .manifest = manifest,
-        .content_bytes = facts->content_bytes,
-        .archive_bytes = facts->archive_bytes,
-        .entries = facts->entries,
-        .skipped = facts->skipped,
-        .archive_digest = facts->archive_digest,
+        .tenant = (char *)(uintptr_t)p->tenant,
+        .checkpoint_id = (char *)(uintptr_t)m->checkpoint_id,
+        .source_execution_id = (char *)(uintptr_t)m->source_execution_id,
+        .source_incarnation = (unsigned)m->source_incarnation,
+        .created_at = m->created_at,
+        .manifest = (char *)(uintptr_t)p->text,
+        .content_bytes = m->facts.content_bytes,
+        .archive_bytes = m->facts.archive_bytes,
+        .entries = m->facts.entries,
+        .skipped = m->facts.skipped,
+        .archive_digest = (char *)(uintptr_t)m->facts.archive_digest,
         .durability = durability,
-        .claim = job->claim,
+        .claim = p->claim,
+        .stored_at = clock_wall_ms(),
+        .stored_bytes = stored_bytes,
     };
-    return store_checkpoint_insert(job->service->store, &row, err);
+    return store_checkpoint_insert(s->store, &row, err);
+}
+
+int checkpoint_publish(struct service *s, const struct checkpoint_publication *p,
+                       struct store_checkpoint_draft *draft, struct error *err)
+{
+    if (store_checkpoint_draft_publish(draft, p->text, err) != 0) {
+        return -1;
+    }
+    if (insert_row(s, p, draft->stored_bytes, err) == 0) {
+        return 0;
+    }
+    struct error undo = ERROR_INIT;
+    if (store_checkpoint_files_remove(s->config->checkpoint_dir, p->tenant,
+                                      p->manifest->checkpoint_id, &undo) != 0) {
+        error_add_cause(err, &undo); /* the next start sweeps files without a row */
+    }
+    return -1;
 }
 
 static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *draft,
                    struct workspace_archive_facts *facts, struct error *err)
 {
-    _cleanup_buf_ struct buf manifest;
-    buf_init(&manifest, WORKSPACE_MANIFEST_MAX);
-    if (manifest_text(job, facts, &manifest, err) != 0 ||
-        store_checkpoint_draft_publish(draft, buf_str(&manifest), err) != 0) {
+    _cleanup_manifest_ struct workspace_manifest m;
+    _cleanup_buf_ struct buf text;
+    workspace_manifest_init(&m);
+    buf_init(&text, WORKSPACE_MANIFEST_MAX);
+    if (fill_manifest(&m, job, facts, err) != 0 || workspace_manifest_encode(&m, &text, err) != 0) {
         return -1;
     }
-    if (insert_row(job, facts, manifest.data, err) == 0) {
-        return 0;
-    }
-    struct error undo = ERROR_INIT;
-    if (store_checkpoint_files_remove(job->service->config->checkpoint_dir, job->tenant, job->id,
-                                      &undo) != 0) {
-        error_add_cause(err, &undo); /* the next start sweeps files without a row */
-    }
-    return -1;
+    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text),
+                                                       job->claim};
+    return checkpoint_publish(job->service, &publication, draft, err);
 }
 
 static int make(struct checkpoint_job *job, struct error *err)

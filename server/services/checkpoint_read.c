@@ -8,33 +8,61 @@
 
 /* --- reading --- */
 
-static int open_files(struct checkpoint_reading *r, const struct store_checkpoint *row,
-                      struct error *err)
+int64_t checkpoint_apparent_bytes_max(int64_t disk_bytes)
 {
-    if (workspace_manifest_decode(&r->manifest, row->manifest, strlen(row->manifest), err) != 0) {
+    static const int64_t least = 64LL * 1024 * 1024;
+    int64_t four = disk_bytes > INT64_MAX / 4 ? INT64_MAX : disk_bytes * 4;
+    return four > least ? four : least;
+}
+
+static int open_of_row(struct service *s, const struct store_checkpoint *row,
+                       struct store_checkpoint_files *files, struct workspace_manifest *m,
+                       struct error *err)
+{
+    if (workspace_manifest_decode(m, row->manifest, strlen(row->manifest), err) != 0) {
         return -1;
     }
-    bool compressed = r->manifest.facts.compression == WORKSPACE_COMPRESSION_ZSTD;
-    if (store_checkpoint_files_open(r->service->config->checkpoint_dir, r->tenant, r->id,
-                                    compressed, &r->files, err) != 0) {
+    bool compressed = m->facts.compression == WORKSPACE_COMPRESSION_ZSTD;
+    if (store_checkpoint_files_open(s->config->checkpoint_dir, row->tenant, row->checkpoint_id,
+                                    compressed, files, err) != 0) {
         return -1;
     }
-    if (strcmp(r->files.manifest, row->manifest) != 0) {
+    if (strcmp(files->manifest, row->manifest) != 0) {
         return error_set(err, ERROR_CHECKPOINT_INVALID,
                          "manifest.json differs from what was recorded");
     }
     /* An archive of holes must not take forever: no more than what writing it allows. */
-    int64_t four = r->manifest.resources.disk_bytes * 4;
-    r->manifest.facts.apparent_bytes_max = four > (64LL << 20) ? four : 64LL << 20;
+    m->facts.apparent_bytes_max = checkpoint_apparent_bytes_max(m->resources.disk_bytes);
     return 0;
 }
 
-static void enlist(struct checkpoint_reading *r)
+/* Files that are not as the row says may be gone, or another's, because it was deleted. */
+int checkpoint_files_open(struct service *s, const char *tenant, const char *id,
+                          struct store_checkpoint_files *files, struct workspace_manifest *manifest,
+                          struct error *err)
 {
-    struct checkpoints *c = r->service->checkpoints;
-    pthread_mutex_lock(&c->lock);
-    TAILQ_INSERT_TAIL(&c->readings, r, entry);
-    pthread_mutex_unlock(&c->lock);
+    int64_t seen = 0;
+    for (;;) {
+        _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
+        struct error absent = ERROR_INIT;
+        if (store_checkpoint_get(s->store, tenant, id, &row, &absent) != 0) {
+            *err = absent;
+            return -1;
+        }
+        if (row.row == seen) {
+            return -1;
+        }
+        seen = row.row;
+        store_checkpoint_files_done(files);
+        workspace_manifest_done(manifest);
+        error_clear(err);
+        if (open_of_row(s, &row, files, manifest, err) == 0) {
+            return 0;
+        }
+        if (err->code != ERROR_CHECKPOINT_INVALID) {
+            return -1;
+        }
+    }
 }
 
 int checkpoint_reading_open(struct service *s, const char *tenant, const char *id,
@@ -45,14 +73,12 @@ int checkpoint_reading_open(struct service *s, const char *tenant, const char *i
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     r->service = s;
-    snprintf(r->tenant, sizeof(r->tenant), "%s", tenant);
-    snprintf(r->id, sizeof(r->id), "%s", id);
-    r->files = (struct store_checkpoint_files){.archive_fd = -1, .files_fd = -1};
-    workspace_manifest_init(&r->manifest);
-    enlist(r);
-    _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
-    if (store_checkpoint_get(s->store, tenant, id, &row, err) != 0 ||
-        open_files(r, &row, err) != 0) {
+    if (checkpoint_hold_begin(s->checkpoints, &r->hold, CHECKPOINT_HOLD_READ, tenant, id, err) !=
+        0) {
+        free(r);
+        return -1;
+    }
+    if (checkpoint_files_open(s, tenant, id, &r->files, &r->manifest, err) != 0) {
         checkpoint_reading_close(r);
         return -1;
     }
@@ -65,10 +91,7 @@ void checkpoint_reading_close(struct checkpoint_reading *r)
     if (r == NULL) {
         return;
     }
-    struct checkpoints *c = r->service->checkpoints;
-    pthread_mutex_lock(&c->lock);
-    TAILQ_REMOVE(&c->readings, r, entry);
-    pthread_mutex_unlock(&c->lock);
+    checkpoint_hold_end(r->service->checkpoints, &r->hold);
     store_checkpoint_files_done(&r->files);
     workspace_manifest_done(&r->manifest);
     free(r);

@@ -21,7 +21,7 @@ int checkpoints_new(struct checkpoints **out, struct error *err)
     }
     pthread_mutex_init(&c->lock, NULL);
     TAILQ_INIT(&c->jobs);
-    TAILQ_INIT(&c->readings);
+    TAILQ_INIT(&c->holds);
     *out = c;
     return 0;
 }
@@ -95,6 +95,67 @@ static struct checkpoint_job *pending_job(struct checkpoints *c, const char *ten
     return NULL;
 }
 
+/* [lock] */
+static bool is_held(struct checkpoints *c, enum checkpoint_hold_kind kind, const char *tenant,
+                    const char *id)
+{
+    struct checkpoint_hold *h;
+    TAILQ_FOREACH(h, &c->holds, entry)
+    {
+        if (h->kind == kind && strcmp(h->id, id) == 0 && strcmp(h->tenant, tenant) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* [lock] Whether files of the id are being written or removed. */
+static int check_unchanging(struct checkpoints *c, const char *tenant, const char *id,
+                            struct error *err)
+{
+    if (pending_job(c, tenant, id) != NULL) {
+        return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId", "checkpoint %s is being made",
+                               id);
+    }
+    if (is_held(c, CHECKPOINT_HOLD_IMPORT, tenant, id)) {
+        return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
+                               "checkpoint %s is being imported", id);
+    }
+    if (is_held(c, CHECKPOINT_HOLD_DELETE, tenant, id)) {
+        return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
+                               "checkpoint %s is being deleted", id);
+    }
+    return 0;
+}
+
+int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
+                          enum checkpoint_hold_kind kind, const char *tenant, const char *id,
+                          struct error *err)
+{
+    int result = 0;
+    hold->kind = kind;
+    snprintf(hold->tenant, sizeof(hold->tenant), "%s", tenant);
+    snprintf(hold->id, sizeof(hold->id), "%s", id);
+    pthread_mutex_lock(&c->lock);
+    if (kind == CHECKPOINT_HOLD_DELETE && is_held(c, CHECKPOINT_HOLD_READ, tenant, id)) {
+        result = error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being read", id);
+    } else if (kind == CHECKPOINT_HOLD_IMPORT) {
+        result = check_unchanging(c, tenant, id, err);
+    }
+    if (result == 0) {
+        TAILQ_INSERT_TAIL(&c->holds, hold, entry);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return result;
+}
+
+void checkpoint_hold_end(struct checkpoints *c, struct checkpoint_hold *hold)
+{
+    pthread_mutex_lock(&c->lock);
+    TAILQ_REMOVE(&c->holds, hold, entry);
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* The job's last word; whoever waits reads it. */
 void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err)
 {
@@ -153,15 +214,13 @@ static int check_id_free(struct service *s, const char *tenant, const char *id, 
 static int enlist(struct checkpoints *c, struct checkpoint_job *job, struct error *err)
 {
     pthread_mutex_lock(&c->lock);
-    bool taken = pending_job(c, job->tenant, job->id) != NULL;
-    if (!taken) {
+    int result = check_unchanging(c, job->tenant, job->id, err);
+    if (result == 0) {
         job->refs = 2; /* the lane's and the caller's */
         TAILQ_INSERT_TAIL(&c->jobs, job, entry);
     }
     pthread_mutex_unlock(&c->lock);
-    return taken ? error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
-                                   "checkpoint %s is being made", job->id)
-                 : 0;
+    return result;
 }
 
 static void delist(struct checkpoints *c, struct checkpoint_job *job)
@@ -305,25 +364,9 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
 
 /* --- delete --- */
 
-static bool being_read(struct checkpoints *c, const char *tenant, const char *id)
+/* The row first: who has not found it before does not look for the files. */
+static int delete_held(struct service *s, const char *tenant, const char *id, struct error *err)
 {
-    pthread_mutex_lock(&c->lock);
-    struct checkpoint_reading *r;
-    TAILQ_FOREACH(r, &c->readings, entry)
-    {
-        if (strcmp(r->id, id) == 0 && strcmp(r->tenant, tenant) == 0) {
-            break;
-        }
-    }
-    pthread_mutex_unlock(&c->lock);
-    return r != NULL;
-}
-
-int checkpoints_delete(struct service *s, const char *tenant, const char *id, struct error *err)
-{
-    if (being_read(s->checkpoints, tenant, id)) {
-        return error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being read", id);
-    }
     if (store_checkpoint_delete(s->store, tenant, id, err) != 0) {
         if (err->code != ERROR_CHECKPOINT_NOT_FOUND) {
             return -1;
@@ -332,4 +375,16 @@ int checkpoints_delete(struct service *s, const char *tenant, const char *id, st
         return 0;
     }
     return store_checkpoint_files_remove(s->config->checkpoint_dir, tenant, id, err);
+}
+
+int checkpoints_delete(struct service *s, const char *tenant, const char *id, struct error *err)
+{
+    struct checkpoint_hold hold;
+    if (checkpoint_hold_begin(s->checkpoints, &hold, CHECKPOINT_HOLD_DELETE, tenant, id, err) !=
+        0) {
+        return -1;
+    }
+    int result = delete_held(s, tenant, id, err);
+    checkpoint_hold_end(s->checkpoints, &hold);
+    return result;
 }

@@ -7,6 +7,7 @@
 #include "server/services/live.h"
 #include "server/services/provision.h"
 #include "store/checkpoints.h"
+#include "workspace/manifest.h"
 
 #include <jansson.h>
 
@@ -53,6 +54,28 @@ int checkpoints_delete(struct service *s, const char *tenant, const char *id,
 int checkpoints_restore(struct service *s, const char *tenant, const char *id,
                         struct api_checkpoint_restore *request, struct live_execution **out,
                         struct error *err) WARN_UNUSED;
+
+/* --- files in and out (checkpoint_transfer.c) --- */
+
+/* The files of a checkpoint for sending; they stay whole whatever DELETE does meanwhile. */
+struct checkpoint_download {
+    struct store_checkpoint_files files;
+    struct workspace_manifest manifest;
+    int64_t manifest_bytes;
+    int64_t files_bytes;
+    char manifest_digest[DIGEST_TEXT_SIZE];
+};
+/* ERROR_CHECKPOINT_INVALID when a file is missing or not as large as the manifest says; the bytes
+ * are not verified. Blocks. */
+int checkpoint_download_open(struct service *s, const char *tenant, const char *id,
+                             struct checkpoint_download *out, struct error *err) WARN_UNUSED;
+void checkpoint_download_done(struct checkpoint_download *d);
+
+/* Takes in an exported checkpoint: `size` bytes of a file (borrowed). All of it is verified before
+ * anything of it can be seen. `*made` is false when the very same checkpoint was here already.
+ * ERROR_CHECKPOINT_INVALID, ERROR_ID_IN_USE. Blocks for reading and writing all of it. */
+int checkpoints_import(struct service *s, const char *tenant, int fd, int64_t size,
+                       char id[ID_SIZE], bool *made, struct error *err) WARN_UNUSED;
 
 /* --- for readers: keeps DELETE away while it is held --- */
 

@@ -1,5 +1,5 @@
 /* Shared by the parts of checkpoints: registry and views (checkpoints.c), making
- * (checkpoint_make.c), reading (checkpoint_read.c). */
+ * (checkpoint_make.c), reading (checkpoint_read.c), files in and out (checkpoint_transfer.c). */
 #ifndef EXECHOST_SERVER_SERVICES_CHECKPOINTS_PRIVATE_H
 #define EXECHOST_SERVER_SERVICES_CHECKPOINTS_PRIVATE_H
 
@@ -22,25 +22,63 @@ struct checkpoint_job {
     struct error dropped; /* why it never had its turn */
 };
 
-struct checkpoint_reading {
-    struct service *service;
-    TAILQ_ENTRY(checkpoint_reading) entry;
+/* Who is at work with a checkpoint beyond one call of the store. */
+enum checkpoint_hold_kind {
+    CHECKPOINT_HOLD_READ,   /* its files are read: it is not deleted */
+    CHECKPOINT_HOLD_IMPORT, /* its files are being written: nobody else makes one of the id */
+    CHECKPOINT_HOLD_DELETE, /* its files are being removed: the same */
+};
+
+struct checkpoint_hold {
+    enum checkpoint_hold_kind kind;
+    TAILQ_ENTRY(checkpoint_hold) entry;
     char tenant[ID_SIZE];
     char id[ID_SIZE];
+};
+
+struct checkpoint_reading {
+    struct service *service;
+    struct checkpoint_hold hold;
     struct store_checkpoint_files files;
     struct workspace_manifest manifest;
 };
 
 TAILQ_HEAD(checkpoint_jobs, checkpoint_job);
-TAILQ_HEAD(checkpoint_readings, checkpoint_reading);
+TAILQ_HEAD(checkpoint_holds, checkpoint_hold);
 
 struct checkpoints {
     pthread_mutex_t lock;
     struct checkpoint_jobs jobs;
-    struct checkpoint_readings readings;
+    struct checkpoint_holds holds;
 };
 
 extern const struct live_item_ops checkpoint_item_ops;
+
+/* Takes hold of a checkpoint until checkpoint_hold_end. ERROR_CHECKPOINT_IN_USE (DELETE while it is
+ * read), ERROR_ID_IN_USE (IMPORT while one of the id is made, imported or deleted). */
+int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
+                          enum checkpoint_hold_kind kind, const char *tenant, const char *id,
+                          struct error *err) WARN_UNUSED;
+void checkpoint_hold_end(struct checkpoints *c, struct checkpoint_hold *hold);
+
+/* Opens the files of a row; deleted meanwhile: ERROR_CHECKPOINT_NOT_FOUND. `files` and `manifest`
+ * are empty, and released by the caller in every case. */
+int checkpoint_files_open(struct service *s, const char *tenant, const char *id,
+                          struct store_checkpoint_files *files, struct workspace_manifest *manifest,
+                          struct error *err) WARN_UNUSED;
+
+/* The most apparent bytes that an archive of this disk may have. */
+int64_t checkpoint_apparent_bytes_max(int64_t disk_bytes);
+
+/* The last steps of every checkpoint: the draft becomes its files, then the row tells of it. */
+struct checkpoint_publication {
+    const char *tenant;
+    const struct workspace_manifest *manifest;
+    const char *text; /* the manifest's */
+    int64_t claim;    /* row of the idempotency key it is made under, 0: none */
+};
+int checkpoint_publish(struct service *s, const struct checkpoint_publication *p,
+                       struct store_checkpoint_draft *draft, struct error *err) WARN_UNUSED;
 
 /* Ends the job with its outcome: who waits is told, the lane's reference is gone. */
 void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err);

@@ -58,6 +58,7 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
                     c->row.command_id, NULL);
         error_clear(&err);
     }
+    c->row.transcript_bytes = c->transcript == NULL ? 0 : store_transcript_size(c->transcript);
     if (store_command_update(s->store, &c->row, &err) != 0) {
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
                     c->row.command_id, NULL);
@@ -460,6 +461,7 @@ static int settle_transcript(struct service *s, struct store_command *row, bool 
         row->stdout_bytes = totals.stdout_bytes;
         row->stderr_bytes = totals.stderr_bytes;
         result = totals.ended ? 0 : close_transcript(t, row, err);
+        row->transcript_bytes = store_transcript_size(t);
     }
     store_transcript_close(t);
     return result;

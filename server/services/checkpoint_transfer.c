@@ -1,0 +1,210 @@
+/* Checkpoints as files: sent, and taken in from an export. */
+#include "base/file.h"
+#include "base/log.h"
+#include "policy/policy.h"
+#include "server/services/checkpoints_private.h"
+#include "workspace/archive.h"
+#include "workspace/bundle.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- out --- */
+
+static int measure(struct checkpoint_download *d, struct error *err)
+{
+    struct stat archive;
+    struct stat files;
+    if (fstat(d->files.archive_fd, &archive) != 0 || fstat(d->files.files_fd, &files) != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot look at the checkpoint's files");
+    }
+    if (archive.st_size != d->manifest.facts.archive_bytes) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID,
+                         "the archive has %lld bytes, the manifest says %lld",
+                         (long long)archive.st_size, (long long)d->manifest.facts.archive_bytes);
+    }
+    d->files_bytes = files.st_size;
+    d->manifest_bytes = (int64_t)strlen(d->files.manifest);
+    struct digest *digest = digest_new();
+    digest_update(digest, d->files.manifest, (size_t)d->manifest_bytes);
+    digest_final(digest, d->manifest_digest);
+    digest_free(digest);
+    return 0;
+}
+
+int checkpoint_download_open(struct service *s, const char *tenant, const char *id,
+                             struct checkpoint_download *out, struct error *err)
+{
+    struct checkpoint_download d = {.files = {.archive_fd = -1, .files_fd = -1, .manifest_fd = -1}};
+    workspace_manifest_init(&d.manifest);
+    if (checkpoint_files_open(s, tenant, id, &d.files, &d.manifest, err) != 0 ||
+        measure(&d, err) != 0) {
+        checkpoint_download_done(&d);
+        return -1;
+    }
+    *out = d;
+    return 0;
+}
+
+void checkpoint_download_done(struct checkpoint_download *d)
+{
+    store_checkpoint_files_done(&d->files);
+    workspace_manifest_done(&d->manifest);
+}
+
+/* --- in --- */
+
+struct import {
+    struct service *service;
+    const char *tenant;
+    int fd;
+    struct workspace_bundle bundle;
+    struct buf text; /* the manifest's */
+    struct workspace_manifest manifest;
+};
+
+static int read_manifest(struct import *i, struct error *err)
+{
+    const struct workspace_bundle_member *m = &i->bundle.members[WORKSPACE_BUNDLE_MANIFEST];
+    if (buf_reserve(&i->text, (size_t)m->size + 1) == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    while (i->text.len < (size_t)m->size) {
+        ssize_t n = pread(i->fd, i->text.data + i->text.len, (size_t)m->size - i->text.len,
+                          m->offset + (int64_t)i->text.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return error_set_errno(err, ERROR_INTERNAL, n < 0 ? errno : EIO,
+                                   "cannot read the export");
+        }
+        i->text.len += (size_t)n;
+    }
+    i->text.data[i->text.len] = '\0';
+    if (memchr(i->text.data, '\0', i->text.len) != NULL) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID, "manifest: a NUL in it");
+    }
+    return workspace_manifest_decode(&i->manifest, i->text.data, i->text.len, err);
+}
+
+/* What a checkpoint made here could not have. Whether it may be restored is asked by restore, by
+ * the rules of that day. */
+static int check_manifest(struct import *i, struct error *err)
+{
+    struct error fault = ERROR_INIT;
+    if (i->bundle.compression != i->manifest.facts.compression) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID,
+                         "manifest: compression: the files' names say another");
+    }
+    if (i->bundle.members[WORKSPACE_BUNDLE_ARCHIVE].size != i->manifest.facts.archive_bytes) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID,
+                         "the archive has %lld bytes, the manifest says %lld",
+                         (long long)i->bundle.members[WORKSPACE_BUNDLE_ARCHIVE].size,
+                         (long long)i->manifest.facts.archive_bytes);
+    }
+    if (policy_metadata(i->manifest.metadata, "/metadata", &fault) != 0) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID, "manifest: %s", fault.detail);
+    }
+    i->manifest.facts.apparent_bytes_max =
+        checkpoint_apparent_bytes_max(i->manifest.resources.disk_bytes);
+    return 0;
+}
+
+/* 1: it is here already, 0: it is not. */
+static int look(const struct import *i, struct error *err)
+{
+    _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
+    const char *id = i->manifest.checkpoint_id;
+    if (store_checkpoint_get(i->service->store, i->tenant, id, &row, err) != 0) {
+        bool absent = err->code == ERROR_CHECKPOINT_NOT_FOUND;
+        if (absent) {
+            error_clear(err);
+        }
+        return absent ? 0 : -1;
+    }
+    if (strcmp(row.manifest, i->text.data) != 0) {
+        return error_set(err, ERROR_ID_IN_USE, "there is another checkpoint %s", id);
+    }
+    return 1;
+}
+
+static int copy_member(const struct import *i, enum workspace_bundle_part part, int to,
+                       struct error *err)
+{
+    const struct workspace_bundle_member *m = &i->bundle.members[part];
+    return file_copy_range(i->fd, m->offset, m->size, to, err);
+}
+
+/* What is verified is what is published: the draft's own files. */
+static int fill_draft(const struct import *i, const struct store_checkpoint_draft *draft,
+                      struct error *err)
+{
+    struct workspace_reader *reader = NULL;
+    if (copy_member(i, WORKSPACE_BUNDLE_ARCHIVE, draft->archive_fd, err) != 0 ||
+        copy_member(i, WORKSPACE_BUNDLE_FILES, draft->files_fd, err) != 0 ||
+        workspace_reader_new(draft->archive_fd, draft->files_fd, &i->manifest.facts, &reader,
+                             err) != 0) {
+        return -1;
+    }
+    int result = workspace_reader_run(reader, NULL, NULL, err);
+    workspace_reader_free(reader);
+    return result;
+}
+
+/* With the id held. */
+static int take_in(struct import *i, bool *made, struct error *err)
+{
+    struct service *s = i->service;
+    struct store_checkpoint_draft draft = {.archive_fd = -1, .files_fd = -1};
+    int here = look(i, err);
+    if (here < 0 ||
+        store_checkpoint_draft_open(s->config->checkpoint_dir, i->tenant, i->manifest.checkpoint_id,
+                                    i->manifest.facts.compression == WORKSPACE_COMPRESSION_ZSTD,
+                                    &draft, err) != 0) {
+        return -1;
+    }
+    int result = fill_draft(i, &draft, err);
+    if (result == 0 && here == 0) {
+        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data};
+        result = checkpoint_publish(s, &p, &draft, err);
+    }
+    store_checkpoint_draft_done(&draft);
+    *made = here == 0;
+    return result;
+}
+
+static int import(struct import *i, int64_t size, bool *made, struct error *err)
+{
+    struct checkpoint_hold hold;
+    struct checkpoints *c = i->service->checkpoints;
+    if (workspace_bundle_find(i->fd, size, &i->bundle, err) != 0 || read_manifest(i, err) != 0 ||
+        check_manifest(i, err) != 0) {
+        return -1;
+    }
+    if (checkpoint_hold_begin(c, &hold, CHECKPOINT_HOLD_IMPORT, i->tenant,
+                              i->manifest.checkpoint_id, err) != 0) {
+        err->field[0] = '\0'; /* the id is no field of the request here */
+        return -1;
+    }
+    int result = take_in(i, made, err);
+    checkpoint_hold_end(c, &hold);
+    return result;
+}
+
+int checkpoints_import(struct service *s, const char *tenant, int fd, int64_t size,
+                       char id[ID_SIZE], bool *made, struct error *err)
+{
+    struct import i = {.service = s, .tenant = tenant, .fd = fd};
+    workspace_manifest_init(&i.manifest);
+    buf_init(&i.text, WORKSPACE_MANIFEST_MAX + 1);
+    int result = import(&i, size, made, err);
+    if (result == 0) {
+        memcpy(id, i.manifest.checkpoint_id, ID_SIZE);
+        log_info("checkpoint imported", "checkpoint", id, "tenant", tenant, NULL);
+    }
+    workspace_manifest_done(&i.manifest);
+    buf_done(&i.text);
+    return result;
+}

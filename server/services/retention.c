@@ -1,0 +1,160 @@
+#include "server/services/retention.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/services/checkpoints.h"
+#include "store/retention.h"
+#include "store/transcript.h"
+
+enum { FIRST_MS = 1000, AGAIN_MS = 50 };
+
+static int64_t before(int64_t age_max)
+{
+    return clock_wall_ms() - age_max;
+}
+
+static struct store_transcript_name transcript_name(struct service *s,
+                                                    const struct store_overdue *o)
+{
+    return (struct store_transcript_name){
+        .directory = s->config->data_dir,
+        .tenant = o->tenant,
+        .execution_row = o->execution_row,
+        .command_id = o->id,
+    };
+}
+
+/* --- checkpoints --- */
+
+/* 1 when it went, 0 when it is in use, -1. */
+static int let_checkpoint_go(struct service *s, const struct store_overdue *o, struct error *err)
+{
+    if (checkpoints_delete(s, o->tenant, o->id, err) == 0) {
+        log_info("checkpoint let go", "checkpoint", o->id, "tenant", o->tenant, NULL);
+        return 1;
+    }
+    if (err->code != ERROR_CHECKPOINT_IN_USE) {
+        return -1;
+    }
+    error_clear(err);
+    return 0;
+}
+
+/* --- transcripts --- */
+
+/* The file first: a row that still tells of one is asked again, a file without a row never is. */
+static int let_transcripts_go(struct service *s, const struct store_overdue_list *list,
+                              struct error *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct store_transcript_name name = transcript_name(s, &list->items[i]);
+        if (store_transcript_remove(&name, err) != 0) {
+            return -1;
+        }
+    }
+    return list->count == 0 ? 0 : store_retention_transcripts_gone(s->store, list, err);
+}
+
+/* --- records --- */
+
+static int let_record_go(struct service *s, const struct store_overdue *o, struct error *err)
+{
+    struct store_transcript_name name = transcript_name(s, o);
+    bool gone = false;
+    if (store_transcript_remove_all(&name, err) != 0) {
+        return -1;
+    }
+    while (!gone) {
+        if (store_retention_record_delete(s->store, o->row, &gone, err) != 0) {
+            return -1;
+        }
+    }
+    log_info("record let go", "execution", o->id, "tenant", o->tenant, NULL);
+    return 0;
+}
+
+/* --- a look --- */
+
+/* Each returns 1 when there may be more, 0, or -1. */
+static int sweep_checkpoints(struct service *s, struct error *err)
+{
+    const struct config *c = s->config;
+    struct store_overdue_list list;
+    int went = 0;
+    if (store_retention_overdue(s->store, STORE_KEPT_CHECKPOINTS, before(c->checkpoint_age_max),
+                                c->checkpoint_bytes_max, &list, err) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        int result = let_checkpoint_go(s, &list.items[i], err);
+        if (result < 0) {
+            return -1;
+        }
+        went += result;
+    }
+    return went == STORE_OVERDUE_MAX;
+}
+
+static int sweep_transcripts(struct service *s, struct error *err)
+{
+    const struct config *c = s->config;
+    struct store_overdue_list list;
+    if (store_retention_overdue(s->store, STORE_KEPT_TRANSCRIPTS, before(c->transcript_age_max),
+                                c->transcript_bytes_max, &list, err) != 0 ||
+        let_transcripts_go(s, &list, err) != 0) {
+        return -1;
+    }
+    return list.count == STORE_OVERDUE_MAX;
+}
+
+static int sweep_records(struct service *s, struct error *err)
+{
+    const struct config *c = s->config;
+    struct store_overdue_list list;
+    if (store_retention_overdue(s->store, STORE_KEPT_RECORDS, before(c->record_age_max),
+                                c->record_bytes_max, &list, err) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        if (let_record_go(s, &list.items[i], err) != 0) {
+            return -1;
+        }
+    }
+    return list.count == STORE_OVERDUE_MAX;
+}
+
+static void arm(struct service *s, int64_t in_ms);
+
+static void sweep(void *arg)
+{
+    static int (*const parts[])(struct service *, struct error *) = {
+        sweep_checkpoints, sweep_transcripts, sweep_records};
+    struct service *s = arg;
+    bool more = false;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        struct error err = ERROR_INIT;
+        int result = parts[i](s, &err);
+        if (result < 0) {
+            log_failure(LOG_LEVEL_WARN, &err, "what is overdue could not be let go", NULL);
+        }
+        more |= result > 0;
+    }
+    arm(s, more ? AGAIN_MS : s->config->sweep_interval_ms);
+}
+
+static void submit_sweep(void *arg)
+{
+    struct service *s = arg;
+    pool_submit_always(s->pool, sweep, s);
+}
+
+static void arm(struct service *s, int64_t in_ms)
+{
+    timers_add(s->timers, clock_mono_ms() + in_ms, submit_sweep, s);
+}
+
+void retention_start(struct service *s)
+{
+    int64_t interval = s->config->sweep_interval_ms;
+    arm(s, interval < FIRST_MS ? interval : FIRST_MS);
+}
