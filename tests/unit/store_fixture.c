@@ -103,6 +103,8 @@ struct store_checkpoint checkpoint_row(const char *id)
         .skipped = 1,
         .archive_digest = "sha256:0",
         .durability = "local",
+        .stored_at = 3100,
+        .stored_bytes = 700,
     };
 }
 

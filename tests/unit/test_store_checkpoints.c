@@ -33,6 +33,8 @@ static void test_rows(void **state)
     assert_int_equal(got.skipped, 1);
     assert_string_equal(got.archive_digest, "sha256:0");
     assert_string_equal(got.durability, "local");
+    assert_int_equal(got.stored_at, 3100);
+    assert_int_equal(got.stored_bytes, 700);
     store_checkpoint_done(&got);
     assert_code(store_checkpoint_get(f->store, "other", "cp-1", &got, &err), err,
                 ERROR_CHECKPOINT_NOT_FOUND);
@@ -207,7 +209,7 @@ static void test_large_manifest_is_invalid(void **state)
     struct place at = place_of(f, "cp-1");
     struct store_checkpoint_files files;
     struct error err = ERROR_INIT;
-    size_t size = 1024 * 1024;
+    size_t size = 16 * 1024 * 1024;
     char *manifest = calloc(1, size + 2);
 
     assert_non_null(manifest);

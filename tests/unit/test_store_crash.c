@@ -114,6 +114,8 @@ static void check_point(const struct fixture *f, const char *operation, const ch
     char directory[128];
     char fault[96];
     int committed = strcmp(point, "committed") == 0;
+    /* What makes room has the reserve to go on in. */
+    int frees = strcmp(operation, "checkpoint.delete") == 0;
     int status;
 
     snprintf(directory, sizeof(directory), "%s/%s-%s", f->directory, operation, point);
@@ -130,9 +132,9 @@ static void check_point(const struct fixture *f, const char *operation, const ch
     snprintf(fault, sizeof(fault), "store.%s.%s:1:ENOSPC", operation, point);
     status = run_with_fault(fault, "live", directory, "");
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), FULL);
+    assert_int_equal(WEXITSTATUS(status), frees ? 0 : FULL);
     assert_ok(store_open(directory, &s, &err), err);
-    assert_int_equal(writes_held(s), write == 1 ? 6 : write - 1);
+    assert_int_equal(writes_held(s), write == 1 || frees ? 6 : write - 1);
     store_close(s);
 }
 
