@@ -2,6 +2,7 @@
 
 #include "api/field.h"
 #include "api/json.h"
+#include "base/digest.h"
 #include "base/id.h"
 
 static const struct api_field CREATE_FIELDS[] = {
@@ -22,6 +23,14 @@ static const struct api_field RESTORE_FIELDS[] = {
 
 static const struct api_field_table RESTORE_TABLE = {RESTORE_FIELDS, ARRAY_SIZE(RESTORE_FIELDS),
                                                      ERROR_INVALID_REQUEST};
+
+static const struct api_field IMPORT_FIELDS[] = {
+    {"uri", API_STRING, true, offsetof(struct api_checkpoint_import, uri)},
+    {"digest", API_STRING, true, offsetof(struct api_checkpoint_import, digest)},
+};
+
+static const struct api_field_table IMPORT_TABLE = {IMPORT_FIELDS, ARRAY_SIZE(IMPORT_FIELDS),
+                                                    ERROR_INVALID_REQUEST};
 
 static int read_create(struct api_checkpoint_create *request, struct error *err)
 {
@@ -77,6 +86,43 @@ void api_checkpoint_restore_done(struct api_checkpoint_restore *request)
 {
     json_decref(request->root);
     *request = (struct api_checkpoint_restore){0};
+}
+
+static int read_import(struct api_checkpoint_import *request, struct error *err)
+{
+    if (api_fields_decode(request->root, "", &IMPORT_TABLE, request, err) != 0) {
+        return -1;
+    }
+    if (request->uri[0] == '\0') {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "/uri", "uri must not be empty");
+    }
+    if (!digest_is_valid(request->digest)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "/digest",
+                               "digest must be sha256: and 64 lowercase hexadecimal digits");
+    }
+    return 0;
+}
+
+int api_checkpoint_import_decode(const char *body, size_t len, struct api_checkpoint_import *out,
+                                 struct error *err)
+{
+    struct api_checkpoint_import request = {0};
+
+    if (api_json_parse_object(body, len, false, &request.root, err) != 0) {
+        return -1;
+    }
+    if (read_import(&request, err) != 0) {
+        api_checkpoint_import_done(&request);
+        return -1;
+    }
+    *out = request;
+    return 0;
+}
+
+void api_checkpoint_import_done(struct api_checkpoint_import *request)
+{
+    json_decref(request->root);
+    *request = (struct api_checkpoint_import){0};
 }
 
 json_t *api_checkpoint_encode(const struct api_checkpoint *view)

@@ -38,6 +38,17 @@ int api_checkpoint_restore_decode(const char *body, size_t len, struct api_check
                                   struct error *err) WARN_UNUSED;
 void api_checkpoint_restore_done(struct api_checkpoint_restore *request);
 
+/* POST /v1/checkpoints/import with a JSON body: the shared reference of a checkpoint. */
+struct api_checkpoint_import {
+    json_t *root; /* owned */
+    const char *uri;
+    const char *digest; /* of the manifest, valid */
+};
+
+int api_checkpoint_import_decode(const char *body, size_t len, struct api_checkpoint_import *out,
+                                 struct error *err) WARN_UNUSED;
+void api_checkpoint_import_done(struct api_checkpoint_import *request);
+
 /* A view; borrows everything. -1 and NULL are null: what a checkpoint being made does not know yet.
  */
 struct api_checkpoint {

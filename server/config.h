@@ -19,6 +19,8 @@
     X(worker_queue, "workerQueue", 1024, 1, 65536, "jobs that may wait for a worker")              \
     X(connections_max, "maxConnections", 16384, 16, 1048576, "open HTTP connections")              \
     X(body_max, "maxBodyBytes", 4194304, 65536, 67108864, "largest JSON request body")             \
+    X(import_max, "maxImportBytes", 68719476736, 1048576, 17592186044416,                          \
+      "largest exported checkpoint that is taken in")                                              \
     X(head_timeout_s, "idleTimeoutSeconds", 30, 1, 3600, "an idle or half-sent request is cut")    \
     X(grace_ms, "graceMs", 3000, 100, 60000, "the end of a killed command is awaited that long")   \
     X(drain_ms, "drainMs", 10000, 0, 600000, "running commands get that long at SIGTERM")          \

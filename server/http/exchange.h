@@ -34,6 +34,7 @@ enum exchange_wake { WAKE_NONE, WAKE_TOPIC, WAKE_TIMEOUT, WAKE_PEER_GONE, WAKE_S
 
 enum { REQUEST_ID_MAX = 128, TRACE_ID_LEN = 32 };
 
+struct parts;
 struct stream;
 
 struct reply {
@@ -45,6 +46,7 @@ struct reply {
     bool has_file; /* the body is `len` bytes of `fd` from `offset` on */
     int fd;        /* owned */
     int64_t offset;
+    struct parts *parts;   /* owned: the body is made of these */
     struct stream *stream; /* owned: the body comes from there */
     enum error_code code;  /* of a problem document */
     char type[48];
@@ -218,6 +220,12 @@ bool reply_store(struct http_exchange *x, unsigned status, const char *type, voi
 int spool_open(struct http_exchange *x, struct error *err) WARN_UNUSED;
 /* ERROR_STORAGE_FULL when the disk is. */
 int spool_add(struct http_exchange *x, const char *data, size_t len, struct error *err) WARN_UNUSED;
+
+/* --- parts.c --- */
+
+/* The answer made of r->parts, which it takes; NULL when memory is out. */
+struct MHD_Response *parts_response(struct reply *r);
+void parts_free(struct parts *p); /* NULL is fine */
 
 /* --- stream.c --- */
 

@@ -175,6 +175,18 @@ struct http_content {
     int64_t of; /* 0: the content is whole */
 };
 void http_reply_content(struct http_exchange *x, const struct http_content *content);
+/* Several pieces one behind the other, as a 200 of known length: `size` bytes of memory (copied;
+ * `fd` is -1), or of a regular file from `offset` on (takes `fd`). The files must not shrink while
+ * they are sent. */
+enum { HTTP_PARTS_MAX = 8 };
+struct http_part {
+    const void *data;
+    int fd;
+    int64_t offset;
+    int64_t size;
+};
+void http_reply_parts(struct http_exchange *x, const char *type, const struct http_part *parts,
+                      size_t count);
 /* Before a reply: a further header, of at most HTTP_HEADERS_MAX. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 

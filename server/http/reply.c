@@ -17,6 +17,7 @@ void reply_reset(struct reply *r)
     if (r->has_file) {
         close(r->fd);
     }
+    parts_free(r->parts);
     stream_free(r->stream);
     for (unsigned i = 0; i < r->header_count; i++) {
         free(r->headers[i].name);
@@ -197,6 +198,9 @@ static struct MHD_Response *make_response(struct http_exchange *x)
 {
     if (x->reply.stream != NULL) {
         return stream_response(x);
+    }
+    if (x->reply.parts != NULL) {
+        return parts_response(&x->reply);
     }
     return x->reply.has_file ? file_response(&x->reply) : buffer_response(&x->reply);
 }

@@ -10,7 +10,7 @@
 
 /* --- create --- */
 
-static void reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
+void route_reply_checkpoint(struct http_exchange *x, unsigned status, const char *id)
 {
     struct error err = ERROR_INIT;
     json_t *body = NULL;
@@ -25,7 +25,7 @@ static void reply_checkpoint(struct http_exchange *x, unsigned status, const cha
 void route_reply_checkpoint_created(struct http_exchange *x, const char *id)
 {
     route_location(x, "/v1/checkpoints/%s", id);
-    reply_checkpoint(x, 201, id);
+    route_reply_checkpoint(x, 201, id);
 }
 
 static void unref_job(void *arg)
@@ -150,7 +150,7 @@ static void await_checkpoint(struct http_exchange *x)
         http_wait(x, topic, *until, checkpoint_ready, await_checkpoint);
         return;
     }
-    reply_checkpoint(x, 200, http_param(x, 0));
+    route_reply_checkpoint(x, 200, http_param(x, 0));
 }
 
 void route_checkpoint_get(struct http_exchange *x)
@@ -162,7 +162,7 @@ void route_checkpoint_get(struct http_exchange *x)
         return;
     }
     if (until == 0) {
-        reply_checkpoint(x, 200, http_param(x, 0));
+        route_reply_checkpoint(x, 200, http_param(x, 0));
         return;
     }
     int64_t *kept = malloc(sizeof(*kept));

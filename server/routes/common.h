@@ -32,6 +32,9 @@ int64_t route_claim(const struct http_exchange *x);
 void route_location_execution(struct http_exchange *x, const char *execution_id);
 void route_location(struct http_exchange *x, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Replies with the checkpoint of that id. */
+void route_reply_checkpoint(struct http_exchange *x, unsigned status, const char *id);
+
 /* Ends an execution and answers 204 once nothing is left, or says why not. Takes the reference. */
 void route_await_end(struct http_exchange *x, struct live_execution *execution,
                      enum end_reason reason, const char *detail);

@@ -33,6 +33,10 @@ void route_checkpoint_get(struct http_exchange *x);
 void route_checkpoint_delete(struct http_exchange *x);
 void route_checkpoint_verify(struct http_exchange *x);
 void route_checkpoint_restore(struct http_exchange *x);
+void route_checkpoint_manifest(struct http_exchange *x);
+void route_checkpoint_archive(struct http_exchange *x);
+void route_checkpoint_export(struct http_exchange *x);
+void route_checkpoint_import(struct http_exchange *x);
 
 void route_image_list(struct http_exchange *x);
 void route_image_fetch(struct http_exchange *x);

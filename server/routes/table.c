@@ -3,9 +3,9 @@
 #include "base/macros.h"
 #include "host/host.h"
 
-enum { BODY_DEFAULT = 1024 * 1024, BODY_SMALL = 64 * 1024, BODY_CONFIGURED = 1 };
+enum { BODY_DEFAULT = 1024 * 1024, BODY_SMALL = 64 * 1024, BODY_CONFIGURED = 1, BODY_IMPORT = 2 };
 
-/* BODY_CONFIGURED stands for `maxBodyBytes`. */
+/* BODY_CONFIGURED stands for `maxBodyBytes`, BODY_IMPORT for `maxImportBytes`. */
 static struct http_route routes[] = {
     {"POST", "/v1/executions", ROUTE_JOB, route_execution_create, BODY_CONFIGURED, "wait"},
     {"GET", "/v1/executions", ROUTE_INLINE, route_execution_list, 0,
@@ -36,6 +36,11 @@ static struct http_route routes[] = {
      "sourceExecutionId durability limit cursor"},
     {"GET", "/v1/checkpoints/{checkpointId}", ROUTE_INLINE, route_checkpoint_get, 0, "waitMs"},
     {"DELETE", "/v1/checkpoints/{checkpointId}", ROUTE_JOB, route_checkpoint_delete, 0, ""},
+    {"GET", "/v1/checkpoints/{checkpointId}/manifest", ROUTE_JOB, route_checkpoint_manifest, 0, ""},
+    {"GET", "/v1/checkpoints/{checkpointId}/archive", ROUTE_JOB, route_checkpoint_archive, 0, ""},
+    {"GET", "/v1/checkpoints/{checkpointId}/export", ROUTE_JOB, route_checkpoint_export, 0, ""},
+    {"POST", "/v1/checkpoints/import", ROUTE_JOB | ROUTE_BODY_FILE, route_checkpoint_import,
+     BODY_IMPORT, ""},
     {"POST", "/v1/checkpoints/{checkpointId}/verify", ROUTE_JOB, route_checkpoint_verify, 0, ""},
     {"POST", "/v1/checkpoints/{checkpointId}/restore", ROUTE_JOB, route_checkpoint_restore,
      BODY_DEFAULT, "wait"},
@@ -56,6 +61,8 @@ const struct http_route *routes_table(const struct config *config, size_t *count
     for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
         if (routes[i].body_max == BODY_CONFIGURED) {
             routes[i].body_max = (size_t)config->body_max;
+        } else if (routes[i].body_max == BODY_IMPORT) {
+            routes[i].body_max = (size_t)config->import_max;
         }
     }
     *count = ARRAY_SIZE(routes);
