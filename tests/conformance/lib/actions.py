@@ -180,7 +180,7 @@ def try_step(row, step):
 
 def sleep(row, step):
     known(step, "sleep")
-    time.sleep(step["sleep"] / 1000)
+    time.sleep(row.fill(step["sleep"]) / 1000)
 
 
 def repeat_steps(row, step):

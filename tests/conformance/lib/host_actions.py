@@ -1,7 +1,10 @@
 """The steps that touch the engine, repositories and files of this machine."""
+import hashlib
+import io
 import json
 import os
 import pathlib
+import tarfile
 
 from . import engine, gitrepo
 from .actions import known, poll
@@ -131,9 +134,10 @@ def make_repository(row, step):
 
 def file_action(row, step):
     """{"file": path, "write"|"mkdir"|"link"|"absent"|"exists"|"json"|"flip"|"truncate"|"append"|
-    "mode"|"edit"|"text"|"fifo"}"""
+    "mode"|"edit"|"text"|"fifo"|"sha256"|"same"|"members"|"retar"|"fill"|"list"}"""
     known(step, "file", "write", "mkdir", "link", "absent", "exists", "json", "flip", "truncate",
-          "append", "mode", "edit", "text", "removeFile", "saveJson", "size", "fifo")
+          "append", "mode", "edit", "text", "removeFile", "saveJson", "size", "fifo", "sha256",
+          "same", "members", "retar", "fill", "list")
     path = pathlib.Path(row.fill(step["file"]))
     for key, function in FILE_VERBS.items():
         if key in step:
@@ -184,7 +188,53 @@ def file_edit(_row, path, changes):
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
+def file_sha256(_row, path, matcher):
+    match(matcher, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def file_same(_row, path, other):
+    """The same bytes as another file."""
+    if path.read_bytes() != pathlib.Path(other).read_bytes():
+        raise Mismatch(f"{path} and {other} differ")
+
+
+def file_members(_row, path, matcher):
+    """The names in a tar, in order."""
+    with tarfile.open(path) as tar:
+        match(matcher, tar.getnames())
+
+
+def file_retar(_row, path, members):
+    """Writes the tar anew with these members of it, in this order."""
+    with tarfile.open(path) as tar:
+        found = [(tar.getmember(name), tar.extractfile(name).read()) for name in members]
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for member, content in found:
+            tar.addfile(member, io.BytesIO(content))
+
+
+def file_fill(_row, path, keep):
+    """Grows the file until its disk has `keep` bytes left, in pieces of 4 KiB."""
+    with open(path, "ab") as file:
+        while True:
+            disk = os.statvfs(path)
+            if disk.f_bavail * disk.f_frsize <= keep:
+                return
+            try:
+                file.write(bytes(4096))
+                file.flush()
+            except OSError:
+                return
+
+
+def file_list(_row, path, matcher):
+    """The names in a directory, sorted."""
+    match(matcher, sorted(item.name for item in path.iterdir()))
+
+
 FILE_VERBS = {
+    "sha256": file_sha256, "same": file_same, "members": file_members, "retar": file_retar,
+    "fill": file_fill, "list": file_list,
     "fifo": file_fifo,
     "write": file_write, "absent": file_absent, "exists": file_exists, "flip": file_flip,
     "truncate": file_truncate, "append": file_append, "edit": file_edit,

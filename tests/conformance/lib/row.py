@@ -1,5 +1,6 @@
 """One row in progress: its variables, its service, its steps, and what it must clean up."""
 import json
+import pathlib
 import shutil
 import subprocess
 import threading
@@ -14,7 +15,8 @@ from .service import Service
 from .values import Unknown, edited, fill, pointer_get
 
 STEP_KEYS = {"call", "json", "body", "headers", "query", "expect", "save", "within", "set",
-             "remove", "template", "note", "timeout", "repeat", "onHost", "unix"}
+             "remove", "template", "note", "timeout", "repeat", "onHost", "unix", "bodyFile",
+             "saveBody"}
 ACTIONS = {**actions.ACTIONS, **host_actions.ACTIONS}
 
 
@@ -82,6 +84,8 @@ class Row:
         self.service = Service(self.world.binary, self.directory / "service", config,
                                fill(self.own.get("arguments", []), self.variables),
                                self.own.get("lean", False))
+        if "data" in self.own:
+            self.service.data = pathlib.Path(fill(self.own["data"], self.variables))
         self.variables["data"] = str(self.service.data)
         if self.own.get("start", True):
             self.service.start()
@@ -207,6 +211,8 @@ class Row:
             body = json.dumps(value).encode("utf-8", "surrogatepass")
         elif "json" in step:
             body = json.dumps(self.fill(step["json"])).encode("utf-8", "surrogatepass")
+        elif "bodyFile" in step:
+            return pathlib.Path(self.fill(step["bodyFile"])).read_bytes(), headers
         elif "body" in step:
             body = self.fill(step["body"])
             body = body.encode("latin-1") if isinstance(body, str) else body
@@ -231,6 +237,8 @@ class Row:
         self.check(step, method, target, answer)
         for name, pointer in step.get("save", {}).items():
             self.set(name, saved(answer, pointer))
+        if "saveBody" in step:
+            pathlib.Path(self.fill(step["saveBody"])).write_bytes(answer.body)
         return answer
 
     def remember(self, method, target, answer):
@@ -242,7 +250,7 @@ class Row:
         with self.lock:
             if path == "/v1/executions" or path.endswith("/restore"):
                 self.executions.append(value["executionId"])
-            elif path.endswith("/checkpoints"):
+            elif path.endswith(("/checkpoints", "/checkpoints/import")):
                 self.checkpoints.append(value["checkpointId"])
 
     def check(self, step, method, target, answer):
