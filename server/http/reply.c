@@ -28,7 +28,7 @@ void reply_reset(struct reply *r)
 
 bool reply_is_in_memory(const struct reply *r)
 {
-    return !r->has_file && r->stream == NULL;
+    return !r->has_file && r->stream == NULL && r->parts == NULL;
 }
 
 bool reply_store(struct http_exchange *x, unsigned status, const char *type, void *data, size_t len)

@@ -146,8 +146,7 @@ static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *dr
     if (fill_manifest(&m, job, facts, err) != 0 || workspace_manifest_encode(&m, &text, err) != 0) {
         return -1;
     }
-    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text),
-                                                       job->claim};
+    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text), job->claim};
     return checkpoint_publish(job->service, &publication, draft, err);
 }
 

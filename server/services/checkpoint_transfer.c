@@ -59,6 +59,7 @@ struct import {
     struct service *service;
     const char *tenant;
     int fd;
+    int64_t claim;
     struct workspace_bundle bundle;
     struct buf text; /* the manifest's */
     struct workspace_manifest manifest;
@@ -167,7 +168,7 @@ static int take_in(struct import *i, bool *made, struct error *err)
     }
     int result = fill_draft(i, &draft, err);
     if (result == 0 && here == 0) {
-        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data};
+        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data, i->claim};
         result = checkpoint_publish(s, &p, &draft, err);
     }
     store_checkpoint_draft_done(&draft);
@@ -193,16 +194,17 @@ static int import(struct import *i, int64_t size, bool *made, struct error *err)
     return result;
 }
 
-int checkpoints_import(struct service *s, const char *tenant, int fd, int64_t size,
-                       char id[ID_SIZE], bool *made, struct error *err)
+int checkpoints_import(struct service *s, const struct checkpoint_import *request, char id[ID_SIZE],
+                       bool *made, struct error *err)
 {
-    struct import i = {.service = s, .tenant = tenant, .fd = fd};
+    struct import i = {
+        .service = s, .tenant = request->tenant, .fd = request->fd, .claim = request->claim};
     workspace_manifest_init(&i.manifest);
     buf_init(&i.text, WORKSPACE_MANIFEST_MAX + 1);
-    int result = import(&i, size, made, err);
+    int result = import(&i, request->size, made, err);
     if (result == 0) {
         memcpy(id, i.manifest.checkpoint_id, ID_SIZE);
-        log_info("checkpoint imported", "checkpoint", id, "tenant", tenant, NULL);
+        log_info("checkpoint imported", "checkpoint", id, "tenant", i.tenant, NULL);
     }
     workspace_manifest_done(&i.manifest);
     buf_done(&i.text);

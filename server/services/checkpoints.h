@@ -71,11 +71,17 @@ int checkpoint_download_open(struct service *s, const char *tenant, const char *
                              struct checkpoint_download *out, struct error *err) WARN_UNUSED;
 void checkpoint_download_done(struct checkpoint_download *d);
 
-/* Takes in an exported checkpoint: `size` bytes of a file (borrowed). All of it is verified before
- * anything of it can be seen. `*made` is false when the very same checkpoint was here already.
- * ERROR_CHECKPOINT_INVALID, ERROR_ID_IN_USE. Blocks for reading and writing all of it. */
-int checkpoints_import(struct service *s, const char *tenant, int fd, int64_t size,
-                       char id[ID_SIZE], bool *made, struct error *err) WARN_UNUSED;
+struct checkpoint_import {
+    const char *tenant;
+    int fd; /* the export; borrowed */
+    int64_t size;
+    int64_t claim; /* row of the idempotency key it is made under, 0: none */
+};
+/* Takes in an exported checkpoint. All of it is verified before anything of it can be seen. `*made`
+ * is false when the very same checkpoint was here already. ERROR_CHECKPOINT_INVALID,
+ * ERROR_ID_IN_USE. Blocks for reading and writing all of it. */
+int checkpoints_import(struct service *s, const struct checkpoint_import *request, char id[ID_SIZE],
+                       bool *made, struct error *err) WARN_UNUSED;
 
 /* --- for readers: keeps DELETE away while it is held --- */
 
