@@ -21,12 +21,16 @@
     X(body_max, "maxBodyBytes", 4194304, 65536, 67108864, "largest JSON request body")             \
     X(import_max, "maxImportBytes", 68719476736, 1048576, 17592186044416,                          \
       "largest exported checkpoint that is taken in")                                              \
+    X(upload_max, "maxUploadBytes", 1073741824, 1048576, 1099511627776,                            \
+      "largest file or archive sent as a request body")                                            \
     X(head_timeout_s, "idleTimeoutSeconds", 30, 1, 3600, "an idle or half-sent request is cut")    \
     X(grace_ms, "graceMs", 3000, 100, 60000, "the end of a killed command is awaited that long")   \
     X(drain_ms, "drainMs", 10000, 0, 600000, "running commands get that long at SIGTERM")          \
     X(provision_timeout_ms, "provisionTimeoutMs", 120000, 1000, 3600000,                           \
       "creating and importing an execution")                                                       \
     X(checkpoint_timeout_ms, "checkpointTimeoutMs", 600000, 1000, 3600000, "making a checkpoint")  \
+    X(file_timeout_ms, "fileTimeoutMs", 300000, 1000, 3600000,                                     \
+      "one call for files or an archive of an execution")                                          \
     X(queue_max, "maxQueuedCommands", 64, 1, 4096, "commands that may wait in one execution")      \
     X(executions_max, "maxExecutions", 4096, 1, 1048576, "living executions")                      \
     X(uid, "uid", 65532, 1, 2147483646, "user id of commands (user is uid:gid)")                   \

@@ -219,10 +219,46 @@ static enum workspace_names_kind name_kind(const struct feed *f,
     }
 }
 
+/* Passes on a directory that `entry` lies in and the stream has left out. */
+static int pass_missing(struct feed *f, const struct workspace_entry *entry, size_t len)
+{
+    char path[WORKSPACE_PATH_MAX + 1];
+    memcpy(path, entry->path, len);
+    path[len] = '\0';
+    const struct workspace_entry directory = {
+        .type = WORKSPACE_DIRECTORY, .path = path, .mode = 0755, .mtime_ns = entry->mtime_ns};
+    if (workspace_names_add(&f->names, path, len, WORKSPACE_NAMES_DIRECTORY) != 0) {
+        return error_set(f->err, ERROR_INTERNAL, "out of memory");
+    }
+    return f->sink->ops->begin(f->sink, &directory, f->err) == 0
+               ? f->sink->ops->end(f->sink, f->err)
+               : -1;
+}
+
+static int make_missing(struct feed *f, const struct workspace_entry *entry)
+{
+    for (const char *slash = strchr(entry->path, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        size_t len = (size_t)(slash - entry->path);
+        if (workspace_names_find(&f->names, entry->path, len) == WORKSPACE_NAMES_NONE &&
+            pass_missing(f, entry, len) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int remember_name(struct feed *f, const struct workspace_entry *entry)
 {
     size_t len = strlen(entry->path);
     const char *slash = strrchr(entry->path, '/');
+    if (f->source->loose && make_missing(f, entry) != 0) {
+        return -1;
+    }
+    if (f->source->loose && entry->type == WORKSPACE_DIRECTORY &&
+        workspace_names_find(&f->names, entry->path, len) == WORKSPACE_NAMES_DIRECTORY) {
+        return 0;
+    }
     if (slash != NULL &&
         workspace_names_find(&f->names, entry->path, (size_t)(slash - entry->path)) !=
             WORKSPACE_NAMES_DIRECTORY) {

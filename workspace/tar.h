@@ -10,6 +10,7 @@
 
 #include "workspace/entry.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Next bytes of the stream: > 0 length with *data set (borrowed until the next call), 0 at its end,
@@ -23,7 +24,9 @@ struct workspace_tar_source {
     int64_t apparent_bytes_max; /* ERROR_RESOURCE_LIMIT beyond; < 0: no bound */
     size_t directory_path_max;  /* a longer directory is ERROR_RESOURCE_LIMIT: who made the stream
                                  * can't  read all that may be in it; 0: no bound */
-    enum error_code fault;      /* what a malformed stream is; ERROR_NONE: ERROR_RUNTIME */
+    bool loose; /* as people make them: directories may be left out, which are then made with mode
+                 * 0755, or come twice */
+    enum error_code fault; /* what a malformed stream is; ERROR_NONE: ERROR_RUNTIME */
 };
 
 /* Data comes as runs that begin at a multiple of WORKSPACE_BLOCK and end at one or at the file's

@@ -38,6 +38,13 @@ void route_checkpoint_archive(struct http_exchange *x);
 void route_checkpoint_export(struct http_exchange *x);
 void route_checkpoint_import(struct http_exchange *x);
 
+void route_file_list(struct http_exchange *x);
+void route_file_read(struct http_exchange *x);
+void route_file_write(struct http_exchange *x);
+void route_file_remove(struct http_exchange *x);
+void route_archive_read(struct http_exchange *x);
+void route_archive_write(struct http_exchange *x);
+
 void route_image_list(struct http_exchange *x);
 void route_image_fetch(struct http_exchange *x);
 void route_image_remove(struct http_exchange *x);

@@ -3,9 +3,15 @@
 #include "base/macros.h"
 #include "host/host.h"
 
-enum { BODY_DEFAULT = 1024 * 1024, BODY_SMALL = 64 * 1024, BODY_CONFIGURED = 1, BODY_IMPORT = 2 };
+enum {
+    BODY_DEFAULT = 1024 * 1024,
+    BODY_SMALL = 64 * 1024,
+    BODY_CONFIGURED = 1,
+    BODY_IMPORT = 2,
+    BODY_UPLOAD = 3
+};
 
-/* BODY_CONFIGURED stands for `maxBodyBytes`, BODY_IMPORT for `maxImportBytes`. */
+/* The last three stand for `maxBodyBytes`, `maxImportBytes` and `maxUploadBytes`. */
 static struct http_route routes[] = {
     {"POST", "/v1/executions", ROUTE_JOB, route_execution_create, BODY_CONFIGURED, "wait"},
     {"GET", "/v1/executions", ROUTE_INLINE, route_execution_list, 0,
@@ -45,6 +51,18 @@ static struct http_route routes[] = {
     {"POST", "/v1/checkpoints/{checkpointId}/restore", ROUTE_JOB, route_checkpoint_restore,
      BODY_DEFAULT, "wait"},
 
+    {"GET", "/v1/executions/{executionId}/files", ROUTE_JOB, route_file_list, 0, "path pathBase64"},
+    {"DELETE", "/v1/executions/{executionId}/files", ROUTE_JOB, route_file_remove, 0,
+     "path pathBase64 recursive"},
+    {"GET", "/v1/executions/{executionId}/files/content", ROUTE_JOB, route_file_read, 0,
+     "path pathBase64"},
+    {"PUT", "/v1/executions/{executionId}/files/content", ROUTE_JOB | ROUTE_BODY_FILE,
+     route_file_write, BODY_UPLOAD, "path pathBase64 mode"},
+    {"GET", "/v1/executions/{executionId}/archive", ROUTE_JOB, route_archive_read, 0,
+     "path pathBase64"},
+    {"PUT", "/v1/executions/{executionId}/archive", ROUTE_JOB | ROUTE_BODY_FILE,
+     route_archive_write, BODY_UPLOAD, "path pathBase64"},
+
     {"GET", "/v1/images", ROUTE_JOB, route_image_list, 0, ""},
     {"POST", "/v1/images", ROUTE_JOB, route_image_fetch, BODY_SMALL, ""},
     {"DELETE", "/v1/images", ROUTE_JOB, route_image_remove, 0, "reference host"},
@@ -63,6 +81,8 @@ const struct http_route *routes_table(const struct config *config, size_t *count
             routes[i].body_max = (size_t)config->body_max;
         } else if (routes[i].body_max == BODY_IMPORT) {
             routes[i].body_max = (size_t)config->import_max;
+        } else if (routes[i].body_max == BODY_UPLOAD) {
+            routes[i].body_max = (size_t)config->upload_max;
         }
     }
     *count = ARRAY_SIZE(routes);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "server/services/checkpoints_private.h"
 #include "server/services/ending.h"
+#include "server/services/files.h"
 #include "workspace/archive.h"
 
 #include <string.h>
@@ -23,7 +24,13 @@ static int read_workspace(struct checkpoint_job *job, struct workspace_writer *w
         .deadline_mono_ms = clock_mono_ms() + job->service->config->checkpoint_timeout_ms,
         .cancel = x->cancel,
     };
-    return host->ops->checkpoint(host, &plan, workspace_writer_sink(writer), err);
+    /* What calls for files have begun is whole before it is read. */
+    int result = files_freeze(x, plan.deadline_mono_ms, err);
+    if (result == 0) {
+        result = host->ops->checkpoint(host, &plan, workspace_writer_sink(writer), err);
+    }
+    files_thaw(x);
+    return result;
 }
 
 static int write_files(struct checkpoint_job *job, const struct store_checkpoint_draft *draft,

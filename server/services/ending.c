@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/checkpoints.h"
+#include "server/services/files.h"
 
 #include <string.h>
 
@@ -44,6 +45,7 @@ static bool begin(struct live_execution *x, enum end_reason reason, enum error_c
     if (reason != END_TIMEOUT && reason != END_OUTPUT_LIMIT) {
         cancel_fire(x->cancel);
     }
+    files_go_on(x);
     if (!wait && !over) {
         submit_destroy(x);
     }

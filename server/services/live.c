@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "server/services/ending.h"
+#include "server/services/files.h"
 
 #include <string.h>
 
@@ -12,6 +13,7 @@ enum { BUCKETS = 4096 };
 
 struct live {
     pthread_mutex_t lock;
+    pthread_cond_t changed;              /* by the monotonic clock */
     struct live_list executions;         /* in order of arrival */
     struct live_bucket buckets[BUCKETS]; /* the same by id */
 };
@@ -58,6 +60,11 @@ int live_new(struct live **out, struct error *err)
     if (l == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&l->lock, NULL);
     TAILQ_INIT(&l->executions);
     *out = l;
@@ -79,6 +86,7 @@ static struct live_bucket *bucket_of(struct live *l, const char *tenant, const c
 
 static void execution_free(struct live_execution *x)
 {
+    files_abandon(x);
     free(x->view.text);
     cancel_unref(x->cancel);
     store_execution_done(&x->record);
@@ -97,6 +105,7 @@ void live_free(struct live *l)
         TAILQ_REMOVE(&l->executions, x, entry);
         execution_free(x);
     }
+    pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -109,6 +118,18 @@ void live_lock(struct live *l)
 void live_unlock(struct live *l)
 {
     pthread_mutex_unlock(&l->lock);
+}
+
+void live_await(struct live *l, int64_t deadline_mono_ms)
+{
+    struct timespec until = {.tv_sec = deadline_mono_ms / 1000,
+                             .tv_nsec = deadline_mono_ms % 1000 * 1000000};
+    (void)pthread_cond_timedwait(&l->changed, &l->lock, &until);
+}
+
+void live_signal(struct live *l)
+{
+    pthread_cond_broadcast(&l->changed);
 }
 
 static struct host_limits limits_of(const struct store_execution *record)
@@ -155,6 +176,7 @@ struct live_execution *live_add(struct service *s, struct service_host *host,
     x->expires_at = record->expires_at;
     x->phase = record->state == STORE_PROVISIONED ? LIVE_READY : LIVE_PROVISIONING;
     TAILQ_INIT(&x->queue);
+    TAILQ_INIT(&x->files.waiting);
     pthread_mutex_init(&x->record_lock, NULL);
     x->record = *record;
     *record = (struct store_execution){0};
@@ -300,7 +322,7 @@ void live_count(struct live *l, struct live_totals *out)
         out->nano_cpus += x->limits.nano_cpus;
         out->memory_bytes += x->limits.memory_bytes;
         out->disk_bytes += x->limits.disk_bytes;
-        out->turns += x->current != NULL;
+        out->turns += (x->current != NULL) + (int64_t)x->files.running;
         if (x->current != NULL && x->current->is_command) {
             out->commands_running++;
         }

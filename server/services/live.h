@@ -71,6 +71,18 @@ TAILQ_HEAD(live_queue, live_item);
 
 enum live_phase { LIVE_PROVISIONING, LIVE_READY, LIVE_ENDED };
 
+struct file_call;
+TAILQ_HEAD(file_queue, file_call);
+
+/* Calls for files (files.h), which stand beside the lane. */
+struct live_files {
+    struct file_queue waiting; /* [lock] */
+    unsigned waiting_count;    /* [lock] */
+    unsigned submitted;        /* [lock] on their way to a worker */
+    unsigned running;          /* [lock] */
+    unsigned frozen; /* [lock] checkpoints that want, or have, the execution to themselves */
+};
+
 struct live_execution {
     struct service *service;
     struct service_host *host;
@@ -99,6 +111,7 @@ struct live_execution {
     uint64_t deadline_timer;   /* [lock] */
     struct live_queue queue;   /* [lock] */
     unsigned queued;           /* [lock] */
+    struct live_files files;
 
     enum end_reason ending;         /* [lock] END_NONE while nobody wants it to end */
     enum error_code ending_code;    /* [lock] */
@@ -132,6 +145,10 @@ int live_new(struct live **out, struct error *err) WARN_UNUSED;
 void live_free(struct live *l);
 void live_lock(struct live *l);
 void live_unlock(struct live *l);
+/* [lock] Waits, without the lock, until live_signal or the deadline, or for nothing. */
+void live_await(struct live *l, int64_t deadline_mono_ms);
+/* [lock] */
+void live_signal(struct live *l);
 
 /* Makes the object from a row just inserted or read at start (takes the row's content) and
  * registers it. Returns owned (a reference for the caller). */

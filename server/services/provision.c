@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/ending.h"
+#include "server/services/files.h"
 
 #include <string.h>
 
@@ -56,6 +57,7 @@ static int publish(struct live_execution *x, struct host_provisioned *provisione
     x->phase = LIVE_READY;
     live_unlock(x->service->live);
     ending_arm_expiry(x);
+    files_go_on(x);
     return 0;
 }
 
