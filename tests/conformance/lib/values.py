@@ -3,6 +3,8 @@ import base64
 import copy
 import re
 
+from . import tars
+
 VARIABLE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9_.]*|image\.[a-z.-]+)\}")
 
 
@@ -52,6 +54,7 @@ GENERATORS = {
     "$merge": lambda argument: {key: item for part in argument for key, item in part.items()},
     "$without": lambda argument: {key: value for key, value in argument[0].items()
                                   if key not in argument[1]},
+    "$tar": tars.make,
 }
 
 
