@@ -23,25 +23,24 @@ static void add_part(struct digest *d, const char *text)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const struct uri_pair *const *)a)->name,
-                  (*(const struct uri_pair *const *)b)->name);
+    return strcmp(((const struct uri_pair *)a)->name, ((const struct uri_pair *)b)->name);
 }
 
 static void add_query(struct digest *d, const struct uri *uri, const char *except)
 {
-    const struct uri_pair *pairs[URI_QUERY_MAX];
+    struct uri_pair pairs[URI_QUERY_MAX];
     size_t count = 0;
 
     for (unsigned i = 0; i < uri->query_count; i++) {
         if (strcmp(uri->query[i].name, except) != 0) {
-            pairs[count++] = &uri->query[i];
+            pairs[count++] = uri->query[i];
         }
     }
     add_number(d, count);
     qsort(pairs, count, sizeof(pairs[0]), by_name);
     for (size_t i = 0; i < count; i++) {
-        add_part(d, pairs[i]->name);
-        add_part(d, pairs[i]->value);
+        add_part(d, pairs[i].name);
+        add_part(d, pairs[i].value);
     }
 }
 

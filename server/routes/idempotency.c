@@ -1,6 +1,7 @@
 /* Idempotency-Key: what stands around the handler of a POST or PUT that carries one. */
 #include "server/services/idempotency.h"
 
+#include "api/event.h"
 #include "api/problem.h"
 #include "base/buf.h"
 #include "server/routes/common.h"
@@ -58,7 +59,7 @@ static void add_stored_headers(struct http_exchange *x, char *text)
     }
 }
 
-static void replay(struct http_exchange *x, struct store_answer *answer)
+static void replay_stored(struct http_exchange *x, struct store_answer *answer)
 {
     http_add_header(x, REPLAYED, "true");
     if (answer->headers != NULL) {
@@ -69,6 +70,26 @@ static void replay(struct http_exchange *x, struct store_answer *answer)
     } else {
         http_reply_bytes(x, (unsigned)answer->status, answer->type == NULL ? "" : answer->type,
                          answer->body, answer->body_len, true);
+    }
+}
+
+/* A command's answer as a stream is not stored: its transcript is. */
+static bool wants_stream(const struct http_exchange *x, const struct store_idempotency *found)
+{
+    struct error err = ERROR_INIT;
+    bool wait = false;
+    return found->resource.kind == STORE_RESOURCE_COMMAND && found->answer.status == 201 &&
+           route_wait(x, &wait, &err) == 0 && wait &&
+           api_event_accept(http_header(x, "Accept"), API_EVENT_JSON) != API_EVENT_JSON;
+}
+
+static void replay(struct http_exchange *x, struct store_idempotency *found)
+{
+    if (wants_stream(x, found)) {
+        http_add_header(x, REPLAYED, "true");
+        route_resume(x, &found->resource);
+    } else {
+        replay_stored(x, &found->answer);
     }
 }
 
@@ -102,7 +123,7 @@ static void go(struct http_exchange *x, enum idempotency_way way, struct store_i
 {
     switch (way) {
     case IDEMPOTENCY_WAIT: wait_for_other(x, http_header(x, HEADER)); break;
-    case IDEMPOTENCY_REPLAY: replay(x, &found->answer); break;
+    case IDEMPOTENCY_REPLAY: replay(x, found); break;
     case IDEMPOTENCY_RUN:
         http_set_guard_state(x, claim, abandon);
         http_handle(x);
@@ -179,9 +200,6 @@ static void keep(struct http_exchange *x, struct idempotency_claim *claim,
         .body = (char *)(uintptr_t)answer->data,
         .body_len = answer->len,
     };
-    if (idempotency_claim_resumes(claim)) {
-        http_add_header(x, REPLAYED, "true");
-    }
     idempotency_answer(claim, &stored);
 }
 
@@ -190,12 +208,18 @@ static void leave(struct http_exchange *x, void *state)
     struct idempotency_claim *claim = state;
     struct http_answer answer;
     http_answer(x, &answer);
-    if (!answer.in_memory) {
-        idempotency_leave_open(claim); /* a stream of what was made */
-    } else if (is_kept(&answer)) {
+    if (!is_kept(&answer)) {
+        end_unkept(x, claim);
+        return;
+    }
+    bool resumes = idempotency_claim_resumes(claim);
+    if (answer.in_memory) {
         keep(x, claim, &answer);
     } else {
-        end_unkept(x, claim);
+        idempotency_leave_open(claim); /* a stream of what was made */
+    }
+    if (resumes) {
+        http_add_header(x, REPLAYED, "true");
     }
 }
 

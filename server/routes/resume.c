@@ -56,33 +56,35 @@ static void answer_ended(struct http_exchange *x, const struct store_execution *
     http_reply_json(x, 201, body);
 }
 
-static void resume_execution(struct http_exchange *x, const struct store_resource *resource)
+static void resume_ended(struct http_exchange *x, const struct store_resource *resource)
 {
     struct service *s = http_service(x);
     struct error err = ERROR_INIT;
     struct store_execution row = {0};
-    unsigned incarnation = (unsigned)resource->number;
-    bool wait;
-    if (route_wait(x, &wait, &err) != 0) {
-        route_fail(x, &err);
-        return;
-    }
-    struct live_execution *execution = living(s, http_tenant(x), resource->id, incarnation);
-    if (execution != NULL && service_host_ready(execution->host, &err) == 0) {
-        route_await_provision(x, execution, wait);
-        return;
-    }
-    live_unref(execution);
-    if (execution != NULL) {
-        route_fail(x, &err);
-    } else if (store_execution_get(s->store, http_tenant(x), resource->id, incarnation, &row,
-                                   &err) == 0) {
+    if (store_execution_get(s->store, http_tenant(x), resource->id, (unsigned)resource->number,
+                            &row, &err) == 0) {
         answer_ended(x, &row);
         store_execution_done(&row);
     } else if (err.code == ERROR_NOT_FOUND) {
         http_handle(x);
     } else {
         route_fail(x, &err);
+    }
+}
+
+static void resume_execution(struct http_exchange *x, const struct store_resource *resource)
+{
+    struct error err = ERROR_INIT;
+    bool wait;
+    struct live_execution *execution =
+        living(http_service(x), http_tenant(x), resource->id, (unsigned)resource->number);
+    if (execution == NULL) {
+        resume_ended(x, resource);
+    } else if (route_wait(x, &wait, &err) != 0 || service_host_ready(execution->host, &err) != 0) {
+        live_unref(execution);
+        route_fail(x, &err);
+    } else {
+        route_await_provision(x, execution, wait);
     }
 }
 
