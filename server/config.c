@@ -1,4 +1,5 @@
 #include "server/config_settings.h"
+#include "server/config_tokens.h"
 
 #include "api/json.h"
 #include "base/file.h"
@@ -155,6 +156,9 @@ static int read_key(struct config *c, const char *key, json_t *value, struct err
     if (strcmp(key, "gitRoots") == 0) {
         return read_git_roots(c, value, err);
     }
+    if (strcmp(key, "tokens") == 0) {
+        return config_tokens_read(c, value, err);
+    }
     return unknown_key(err, NULL, key);
 }
 
@@ -291,6 +295,7 @@ void config_done(struct config *config)
         free_strings(config->git_roots[i].roots);
     }
     free(config->git_roots);
+    config_tokens_done(config);
     *config = (struct config){0};
 }
 

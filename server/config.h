@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "server/tokens.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,6 +78,8 @@ struct config {
     char **cors_origins;        /* "corsOrigins", NULL-ended */
     struct config_git_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
     size_t git_roots_count;
+    struct token *tokens; /* "tokens": [{"sha256", "tenant", "scopes"}]; none: loopback only */
+    size_t token_count;
     enum log_level log_level; /* "logLevel": debug | info | warn | error */
 };
 

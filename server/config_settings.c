@@ -371,4 +371,6 @@ void config_describe(FILE *out)
             "origins whose pages may call, e.g. [\"https://host\"]");
     fprintf(out, "  %-23s %-21s %s\n", "gitRoots", "{}",
             "per tenant, below which paths repositories may lie");
+    fprintf(out, "  %-23s %-21s %s\n", "tokens", "-",
+            "who may ask: [{\"sha256\", \"tenant\", \"scopes\"}]; exechost token makes one");
 }

@@ -7,6 +7,7 @@ static const char USAGE[] =
     "  serve    run the service             exechost serve --help lists the configuration\n"
     "  doctor   check the machine and say what to fix\n"
     "  image    import or list images\n"
+    "  token    make a token for the configuration\n"
     "  version  print the version\n";
 
 static int command_version(int argc, char **argv)
@@ -29,9 +30,9 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", command_serve},     {"doctor", command_doctor},     {"image", command_image},
-    {"version", command_version}, {"--version", command_version}, {"help", command_help},
-    {"--help", command_help},     {"-h", command_help},
+    {"serve", command_serve}, {"doctor", command_doctor},   {"image", command_image},
+    {"token", command_token}, {"version", command_version}, {"--version", command_version},
+    {"help", command_help},   {"--help", command_help},     {"-h", command_help},
 };
 
 int main(int argc, char **argv)

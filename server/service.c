@@ -170,7 +170,9 @@ static int listen_http(struct service *s, struct error *err)
         .connections_max = (unsigned)s->config->connections_max,
         .head_timeout_s = (unsigned)s->config->head_timeout_s,
         .cors_origins = (const char *const *)s->config->cors_origins,
-        .loopback_rules = true,
+        .loopback_rules = s->config->token_count == 0,
+        .tokens = s->config->tokens,
+        .token_count = s->config->token_count,
         .topics = s->topics,
         .scratch = s->scratch,
     };

@@ -13,13 +13,21 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
+/* Both names may hold dashes: a tenant's that does stands behind its length, which begins with a
+ * dot because no name does. */
+static int add_tenant(struct buf *name, const char *tenant)
+{
+    return strchr(tenant, '-') == NULL ? buf_add_str(name, tenant)
+                                       : buf_addf(name, ".%zu.%s", strlen(tenant), tenant);
+}
+
 char *container_name(const char *instance, const struct host_identity *id)
 {
     _cleanup_buf_ struct buf name;
 
     buf_init(&name, CONTAINER_NAME_MAX);
-    if (buf_addf(&name, "exechost-%s-%s-%s-%u", instance, id->tenant, id->execution_id,
-                 id->incarnation) < 0) {
+    if (buf_addf(&name, "exechost-%s-", instance) < 0 || add_tenant(&name, id->tenant) < 0 ||
+        buf_addf(&name, "-%s-%u", id->execution_id, id->incarnation) < 0) {
         return NULL;
     }
     return buf_take(&name, NULL);

@@ -51,7 +51,8 @@ struct container_spec {
     int64_t deadline_wall_ms;
 };
 
-/* "exechost-<instance>-<tenant>-<execution>-<incarnation>". Returns owned, NULL without memory. */
+/* "exechost-<instance>-<tenant>-<execution>-<incarnation>"; of a tenant with a dash in its name
+ * ".<length>.<tenant>", so that no two executions share one. Returns owned, NULL without memory. */
 char *container_name(const char *instance, const struct host_identity *id);
 
 /* The body of the engine's create call. Returns owned. */

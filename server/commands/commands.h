@@ -15,6 +15,9 @@ int command_doctor(int argc, char **argv);
 /* import, list: the images of one host, whether the service runs or not. */
 int command_image(int argc, char **argv);
 
+/* Makes a random token; prints it, and the entry of the configuration that lets it in. */
+int command_token(int argc, char **argv);
+
 /* The options they share: --config, --data, --listen, --help and, `for_images`, --name and --host.
  * Moves operands to the end of argv as getopt does. Returns the index of the first operand, or -1
  * after a complaint on standard error. */

@@ -3,55 +3,24 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 enum { CONTENT_RANGE_SIZE = 80 };
-
-/* Two Range fields mean as much as one with two parts. */
-struct field {
-    const char *name;
-    unsigned count;
-    const char *value;
-    const char *etag;
-    bool listed;
-};
-
-static enum MHD_Result look_at_field(void *cls, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
-{
-    struct field *f = cls;
-
-    (void)kind;
-    if (strcasecmp(name, f->name) == 0 && value != NULL) {
-        f->count++;
-        f->value = value;
-        f->listed |= f->etag != NULL && range_etag_listed(value, f->etag);
-    }
-    return MHD_YES;
-}
-
-static struct field find_field(const struct http_exchange *x, const char *name, const char *etag)
-{
-    struct field f = {.name = name, .etag = etag};
-
-    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, look_at_field, &f);
-    return f;
-}
 
 /* RANGE_NONE also where If-Range names another content, or `etag` is NULL and it names any. */
 static enum range_result asked_range(const struct http_exchange *x, int64_t size, const char *etag,
                                      int64_t *first, int64_t *length)
 {
-    struct field range = find_field(x, "Range", NULL);
+    const char *range = NULL;
     const char *same = http_header(x, "If-Range");
 
-    if (range.count != 1 || strcmp(x->method, "GET") != 0) {
+    /* Two fields mean as much as one with two parts. */
+    if (exchange_header(x, "Range", &range) != 1 || strcmp(x->method, "GET") != 0) {
         return RANGE_NONE;
     }
     if (same != NULL && (etag == NULL || !range_etag_same(same, etag))) {
         return RANGE_NONE;
     }
-    return range_parse(range.value, size, first, length);
+    return range_parse(range, size, first, length);
 }
 
 static int refuse_range(struct http_exchange *x, int64_t size, struct error *err)
@@ -106,8 +75,10 @@ static void reply_not_modified(struct http_exchange *x, const struct http_conten
 static bool is_not_modified(const struct http_exchange *x, const char *etag)
 {
     bool safe = strcmp(x->method, "GET") == 0 || strcmp(x->method, "HEAD") == 0;
+    const char *list = NULL;
 
-    return safe && etag != NULL && find_field(x, "If-None-Match", etag).listed;
+    return safe && etag != NULL && exchange_header(x, "If-None-Match", &list) == 1 &&
+           range_etag_listed(list, etag);
 }
 
 void http_reply_content(struct http_exchange *x, const struct http_content *c)

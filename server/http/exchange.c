@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
                                    const char *target)
@@ -127,17 +128,39 @@ bool server_is_stopping(struct http_server *s)
     return stopping;
 }
 
+struct field {
+    const char *name;
+    const char *value;
+    unsigned count;
+};
+
+static enum MHD_Result count_field(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct field *f = cls;
+
+    (void)kind;
+    if (strcasecmp(name, f->name) == 0) {
+        f->count++;
+        f->value = value != NULL ? value : "";
+    }
+    return MHD_YES;
+}
+
+unsigned exchange_header(const struct http_exchange *x, const char *name, const char **value)
+{
+    struct field f = {.name = name};
+
+    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, count_field, &f);
+    *value = f.value;
+    return f.count;
+}
+
 /* --- what handlers ask --- */
 
 void *http_service(const struct http_exchange *x)
 {
     return x->server->service;
-}
-
-const char *http_tenant(const struct http_exchange *x)
-{
-    (void)x;
-    return "default";
 }
 
 const char *http_method(const struct http_exchange *x)

@@ -84,6 +84,8 @@ struct http_exchange {
     char trace_id[TRACE_ID_LEN + 1]; /* "" when the caller sent none */
     const char *cors_origin;         /* the configured one it comes from, or NULL */
     struct router_match match;
+    const char *tenant; /* borrowed; NULL: not known (yet) */
+    unsigned scopes;    /* enum token_scope */
     bool http10;
     bool body_announced;
     bool body_too_long; /* of unknown length, or too long to be thrown away unless it is taken */
@@ -124,6 +126,8 @@ struct http_server {
     struct topics *topics;
     const struct http_guard *guard;
     char **cors_origins; /* owned, NULL-ended */
+    const struct token *tokens;
+    size_t token_count;
     bool loopback_rules; /* asked for, and not on a unix socket */
     char *address;
     char *unix_path; /* to be unlinked at the end, or NULL */
@@ -159,6 +163,17 @@ void exchange_set_phase(struct http_exchange *x, enum exchange_phase phase);
 /* Under the exchange's lock, the connection suspended: lets its event thread go on. */
 void exchange_resume_locked(struct http_exchange *x);
 bool server_is_stopping(struct http_server *s);
+
+/* How many fields of that name there are; *value is that of the last. */
+unsigned exchange_header(const struct http_exchange *x, const char *name, const char **value);
+
+/* --- auth.c: who asks --- */
+
+/* Fills tenant and scopes. ERROR_UNAUTHENTICATED, with WWW-Authenticate set, unless the route
+ * (NULL: none) is public. */
+int auth_check(struct http_exchange *x, struct error *err) WARN_UNUSED;
+/* ERROR_FORBIDDEN when the route needs another scope. */
+int auth_scope(struct http_exchange *x, struct error *err) WARN_UNUSED;
 
 /* --- framing.c: where a request ends --- */
 

@@ -47,8 +47,8 @@ static int check_origin(struct http_exchange *x, struct error *err)
 /* Answers a CORS preflight; false when the request is none. */
 static bool answer_preflight(struct http_exchange *x)
 {
-    if (strcmp(x->method, "OPTIONS") != 0 || x->cors_origin == NULL ||
-        http_header(x, "Access-Control-Request-Method") == NULL) {
+    if (strcmp(x->method, "OPTIONS") != 0 || x->cors_origin == NULL || x->match.route != NULL ||
+        x->match.allow[0] == '\0' || http_header(x, "Access-Control-Request-Method") == NULL) {
         return false;
     }
     http_add_header(x, "Access-Control-Allow-Methods", x->match.allow);
@@ -61,19 +61,13 @@ static bool answer_preflight(struct http_exchange *x)
     return true;
 }
 
-static int find_route(struct http_exchange *x, struct error *err)
+static int check_route(struct http_exchange *x, struct error *err)
 {
-    struct http_server *s = x->server;
-
-    router_find(s->routes, s->route_count, &x->uri, x->method, &x->match);
     if (x->match.route != NULL) {
-        return router_check_query(x->match.route, &x->uri, err);
+        return 0;
     }
     if (x->match.allow[0] == '\0') {
         return error_set(err, ERROR_ROUTE_NOT_FOUND, "there is nothing at this path");
-    }
-    if (answer_preflight(x)) {
-        return 0;
     }
     http_add_header(x, "Allow", x->match.allow);
     return error_set(err, ERROR_METHOD_NOT_ALLOWED, "this path does not take %s", x->method);
@@ -168,11 +162,17 @@ int head_check(struct http_exchange *x, const struct request_line *line, struct 
         x->reply.close = true;
         return error_set(err, ERROR_OVERLOADED, "the service is stopping");
     }
-    if (check_origin(x, err) != 0 || find_route(x, err) != 0) {
+    if (check_origin(x, err) != 0) {
         return -1;
     }
-    if (x->reply.status != 0) {
-        return 0; /* a preflight */
+    router_find(x->server->routes, x->server->route_count, &x->uri, x->method, &x->match);
+    /* A browser sends no token with a preflight. */
+    if (answer_preflight(x)) {
+        return 0;
+    }
+    if (auth_check(x, err) != 0 || check_route(x, err) != 0 || auth_scope(x, err) != 0 ||
+        router_check_query(x->match.route, &x->uri, err) != 0) {
+        return -1;
     }
     return guard_choose(x, err) != 0 ? -1 : check_body(x, &framing, err);
 }

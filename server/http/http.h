@@ -1,8 +1,9 @@
 /* The HTTP adapter: libmicrohttpd on one side, handlers on the other. It alone reads requests,
  * sends replies, suspends and resumes connections; handlers never see libmicrohttpd.
  *
- * A request's way: head checked (framing, Host and Origin rules, route, method, media type, body
- * cap) → body read → the route's handler. A handler ends by exactly one of http_reply_*, http_wait.
+ * A request's way: head checked (framing, Host and Origin rules, token, route, method, scope, media
+ * type, body cap) → body read → the route's handler. A handler ends by exactly one of http_reply_*,
+ * http_wait.
  * - ROUTE_INLINE handlers run on an event thread and must not block beyond a store read.
  * - ROUTE_JOB handlers run on the worker pool with the connection suspended; a full pool is
  * OVERLOADED. A handler that calls http_wait is called back (always on an event thread, as inline)
@@ -17,6 +18,7 @@
 #include "base/pool.h"
 #include "base/timer.h"
 #include "server/http/topics.h"
+#include "server/tokens.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -30,8 +32,11 @@ typedef void (*http_handler)(struct http_exchange *x);
 enum http_route_flags {
     ROUTE_INLINE = 0,
     ROUTE_JOB = 1,
-    ROUTE_BODY_ANY = 2,  /* takes a body of any media type, not only application/json */
-    ROUTE_BODY_FILE = 4, /* the same, and the body is not kept in memory: http_body_file */
+    ROUTE_BODY_ANY = 2,   /* takes a body of any media type, not only application/json */
+    ROUTE_BODY_FILE = 4,  /* the same, and the body is not kept in memory: http_body_file */
+    ROUTE_PUBLIC = 8,     /* needs no token; there may be no tenant */
+    ROUTE_ANY_SCOPE = 16, /* needs a token, of whatever scope */
+    ROUTE_ADMIN = 32,     /* needs the scope admin; else a GET needs read, the others write */
 };
 
 enum { HTTP_PARAMS_MAX = 3, HTTP_HEADERS_MAX = 16 };
@@ -72,9 +77,11 @@ struct http_config {
     unsigned head_timeout_s;
     const char *const *cors_origins; /* NULL-ended, or NULL */
     bool
-        loopback_rules;    /* no tokens: listens on loopback or unix only; over TCP Host must be a
-                            * loopback   name and a mutation's Origin a loopback one or in cors_origins
-                            */
+        loopback_rules; /* no tokens: listens on loopback or unix only; over TCP Host must be a
+                         * loopback   name and a mutation's Origin a loopback one or in cors_origins
+                         */
+    const struct token *tokens; /* who may ask; none: everybody, as the tenant "default" */
+    size_t token_count;
     struct topics *topics; /* that http_wait and http_reply_stream name */
     const char *scratch;   /* directory of ROUTE_BODY_FILE bodies; NULL when no route has one */
     int64_t heartbeat_ms;  /* of streams, and of the look after peers; 0: 15 s */
@@ -92,7 +99,9 @@ void http_server_free(struct http_server *s);
 /* --- request --- */
 
 void *http_service(const struct http_exchange *x);
-const char *http_tenant(const struct http_exchange *x); /* "default" until there are tokens */
+/* Of the token; "default" where the service knows none, "" on a public route where it does. */
+const char *http_tenant(const struct http_exchange *x);
+bool http_has_scope(const struct http_exchange *x, enum token_scope scope);
 const char *http_request_id(const struct http_exchange *x);
 const char *http_param(const struct http_exchange *x,
                        unsigned index); /* of the route's {…}, decoded */

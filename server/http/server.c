@@ -348,6 +348,8 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     s->service = config->service;
     s->pool = config->pool;
     s->timers = config->timers;
+    s->tokens = config->tokens;
+    s->token_count = config->token_count;
     s->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     s->scratch = config->scratch != NULL ? strdup(config->scratch) : NULL;
     if (copy_origins(s, config->cors_origins) != 0 ||

@@ -103,13 +103,15 @@ void route_host(struct http_exchange *x)
     pthread_mutex_unlock(&s->report_lock);
     const char *problems[RECONCILE_PROBLEMS_MAX];
     struct api_reconciliation last = reconciliation_view(&report, problems);
+    /* It speaks of all tenants. */
+    bool tells = report.started_at != 0 && http_has_scope(x, SCOPE_ADMIN);
     const struct api_service view = {
         .version = EXECHOST_VERSION,
         .instance_id = store_instance_id(s->store),
         .hosts = hosts,
         .host_count = s->host_count,
         .capacity = capacity_of(s),
-        .last_reconciliation = report.started_at == 0 ? NULL : &last,
+        .last_reconciliation = tells ? &last : NULL,
     };
     http_reply_json(x, 200, api_service_encode(&view));
 }

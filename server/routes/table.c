@@ -68,10 +68,10 @@ static struct http_route routes[] = {
     {"DELETE", "/v1/images", ROUTE_JOB, route_image_remove, 0, "reference host"},
 
     {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},
-    {"GET", "/healthz", ROUTE_INLINE, route_health, 0, ""},
-    {"GET", "/readyz", ROUTE_INLINE, route_ready, 0, ""},
-    {"GET", "/openapi.json", ROUTE_INLINE, route_openapi_json, 0, ""},
-    {"GET", "/openapi.yaml", ROUTE_INLINE, route_openapi_yaml, 0, ""},
+    {"GET", "/healthz", ROUTE_INLINE | ROUTE_PUBLIC, route_health, 0, ""},
+    {"GET", "/readyz", ROUTE_INLINE | ROUTE_PUBLIC, route_ready, 0, ""},
+    {"GET", "/openapi.json", ROUTE_INLINE | ROUTE_ANY_SCOPE, route_openapi_json, 0, ""},
+    {"GET", "/openapi.yaml", ROUTE_INLINE | ROUTE_ANY_SCOPE, route_openapi_yaml, 0, ""},
 };
 
 const struct http_route *routes_table(const struct config *config, size_t *count)

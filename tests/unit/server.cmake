@@ -1,6 +1,7 @@
 exechost_unit_test(test_server_http USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_wait USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_framing USES http SOURCES server_http_fixture.c)
+exechost_unit_test(test_server_http_auth USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_content USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_stream USES http SOURCES server_http_fixture.c)
 exechost_unit_test(test_server_http_parts USES http)

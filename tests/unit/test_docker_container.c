@@ -78,6 +78,27 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+static void test_names_are_unique(void **state)
+{
+    static const struct {
+        struct host_identity id;
+        const char *name;
+    } rows[] = {
+        {{"default", "x-1", 2}, "exechost-i-default-x-1-2"},
+        {{"a", "b-c", 1}, "exechost-i-a-b-c-1"},
+        {{"a-b", "c", 1}, "exechost-i-.3.a-b-c-1"},
+        {{"3.a", "b-c", 1}, "exechost-i-3.a-b-c-1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char *name = container_name("i", &rows[i].id);
+
+        assert_string_equal(name, rows[i].name);
+        free(name);
+    }
+}
+
 static void test_body(void **state)
 {
     json_t *body = body_of();
@@ -253,9 +274,10 @@ static void test_handle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_body),           cmocka_unit_test(test_verify_accepts),
-        cmocka_unit_test(test_verify_refuses), cmocka_unit_test(test_third_mount),
-        cmocka_unit_test(test_search_path),    cmocka_unit_test(test_handle),
+        cmocka_unit_test(test_names_are_unique), cmocka_unit_test(test_body),
+        cmocka_unit_test(test_verify_accepts),   cmocka_unit_test(test_verify_refuses),
+        cmocka_unit_test(test_third_mount),      cmocka_unit_test(test_search_path),
+        cmocka_unit_test(test_handle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

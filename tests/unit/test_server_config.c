@@ -8,6 +8,10 @@
 
 #include <cmocka.h>
 
+#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define TOKEN(tenant, scopes)                                                                      \
+    "{\"sha256\":\"" DIGEST "\",\"tenant\":\"" tenant "\",\"scopes\":" scopes "}"
+
 static void expect_fault(const char *text, const char *field)
 {
     struct config c;
@@ -93,6 +97,18 @@ static void test_everything_set(void **state)
     config_done(&c);
 }
 
+static void test_tokens(void **state)
+{
+    struct config c = parse("{\"tokens\":[" TOKEN("acme", "[\"ptc:untimed\",\"read\"]") "]}");
+
+    (void)state;
+    assert_int_equal(c.token_count, 1);
+    assert_string_equal(c.tokens[0].sha256, DIGEST);
+    assert_string_equal(c.tokens[0].tenant, "acme");
+    assert_int_equal(c.tokens[0].scopes, SCOPE_READ | SCOPE_PTC_UNTIMED);
+    config_done(&c);
+}
+
 static void test_faults_name_the_key(void **state)
 {
     static const struct {
@@ -134,6 +150,22 @@ static void test_faults_name_the_key(void **state)
         {"{\"gitRoots\":{\"default\":\"/srv\"}}", "gitRoots"},
         {"{\"gitRoots\":{\"default\":[\"srv\"]}}", "gitRoots"},
         {"{\"gitRoots\":{\"\":[\"/srv\"]}}", "gitRoots"},
+        {"{\"tokens\":[]}", "tokens"},
+        {"{\"tokens\":{}}", "tokens"},
+        {"{\"tokens\":null}", "tokens"},
+        {"{\"tokens\":[1]}", "tokens[0]"},
+        {"{\"tokens\":[{}]}", "tokens[0].sha256"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"]") ",{\"sha256\":\"AB\"}]}", "tokens[1].sha256"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"]") "," TOKEN("u", "[\"read\"]") "]}",
+         "tokens[1].sha256"},
+        {"{\"tokens\":[" TOKEN("", "[\"read\"]") "]}", "tokens[0].tenant"},
+        {"{\"tokens\":[" TOKEN("a/b", "[\"read\"]") "]}", "tokens[0].tenant"},
+        {"{\"tokens\":[" TOKEN("t", "[]") "]}", "tokens[0].scopes"},
+        {"{\"tokens\":[" TOKEN("t", "\"read\"") "]}", "tokens[0].scopes"},
+        {"{\"tokens\":[" TOKEN("t", "[\"fly\"]") "]}", "tokens[0].scopes"},
+        {"{\"tokens\":[" TOKEN("t", "[1]") "]}", "tokens[0].scopes"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\",\"read\"]") "]}", "tokens[0].scopes"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":{}") "]}", "tokens[0].quotas"},
         {"{\"graceMs\":3000,\"graceMs\":3000}", ""},
         {"[]", ""},
         {"", ""},
@@ -325,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_everything_set),
+        cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_faults_name_the_key),
         cmocka_unit_test(test_range_ends_are_taken),
         cmocka_unit_test(test_precedence),

@@ -241,7 +241,7 @@ def service_action(row, step):
         if verb == "restart":
             row.service.stop()
         row.service.start(faults=row.fill(step.get("faults")))
-        answer = client.call(row.service.address, "GET", "/v1/host")
+        answer = client.call(row.service.address, "GET", "/v1/host", row.authorization())
         row.set("instance", answer.json()["instanceId"])
     else:
         raise ValueError(f"unknown service action {verb}")

@@ -42,6 +42,7 @@ class Row:
         self.undo = []
         self.proxy = None
         self.own = row.get("service")
+        self.token = (self.own or {}).get("token")
         self.service = world.service
 
     def fill_own(self, values):
@@ -69,7 +70,7 @@ class Row:
         if self.own is not None:
             self.prepare_service()
         if self.service and self.service.process:
-            answer = client.call(self.service.address, "GET", "/v1/host")
+            answer = client.call(self.service.address, "GET", "/v1/host", self.authorization())
             self.variables["instance"] = answer.json()["instanceId"]
             self.variables["data"] = str(self.service.data)
 
@@ -101,10 +102,10 @@ class Row:
     def finish(self, complete):
         """Runs whatever happened; what was seen of a row that failed stays in its directory."""
         problems = []
-        for execution in self.executions:
-            self.attempt(problems, self.terminate, execution)
-        for checkpoint in self.checkpoints:
-            self.attempt(problems, self.delete_checkpoint, checkpoint)
+        for execution, headers in self.executions:
+            self.attempt(problems, self.terminate, execution, headers)
+        for checkpoint, headers in self.checkpoints:
+            self.attempt(problems, self.delete_checkpoint, checkpoint, headers)
         if self.own is not None:
             self.attempt(problems, self.finish_service)
         for action in reversed(self.undo):
@@ -123,19 +124,23 @@ class Row:
         except Exception as error:  # every kind of failure here is one of the row
             problems.append(f"{type(error).__name__}: {error}")
 
-    def terminate(self, execution):
+    def authorization(self):
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def terminate(self, execution, headers):
         if not self.service or not self.service.process:
             return
-        headers = {"Fencing-Token": "9007199254740991"}
+        headers = {"Fencing-Token": "9007199254740991", **headers}
         answer = client.call(self.service.address, "DELETE", f"/v1/executions/{execution}",
                              headers)
         if answer.status != 204:
             raise Failure(f"DELETE of {execution}: {answer.brief()}")
 
-    def delete_checkpoint(self, checkpoint):
+    def delete_checkpoint(self, checkpoint, headers):
         if not self.service or not self.service.process:
             return
-        answer = client.call(self.service.address, "DELETE", f"/v1/checkpoints/{checkpoint}")
+        answer = client.call(self.service.address, "DELETE", f"/v1/checkpoints/{checkpoint}",
+                             headers)
         if answer.status != 204:
             raise Failure(f"DELETE of checkpoint {checkpoint}: {answer.brief()}")
 
@@ -224,6 +229,7 @@ class Row:
     def call_once(self, step):
         method, target = self.fill(step["call"]).split(" ", 1)
         body, headers = self.body_of(step)
+        headers = {**headers, **self.authorization()}
         for name, value in self.fill(step.get("headers", {})).items():
             headers = {k: v for k, v in headers.items() if k.lower() != name.lower()}
             if value is not None:
@@ -233,7 +239,7 @@ class Row:
                 self.fill(step["query"]))
         address = self.fill(step["unix"]) if "unix" in step else self.service.address
         answer = client.call(address, method, target, headers, body, step.get("timeout", 180))
-        self.remember(method, target, answer)
+        self.remember(method, target, headers, answer)
         self.check(step, method, target, answer)
         for name, pointer in step.get("save", {}).items():
             self.set(name, saved(answer, pointer))
@@ -241,17 +247,18 @@ class Row:
             pathlib.Path(self.fill(step["saveBody"])).write_bytes(answer.body)
         return answer
 
-    def remember(self, method, target, answer):
-        """Everything that was made is taken away at the end of the row."""
+    def remember(self, method, target, headers, answer):
+        """Everything that was made is taken away at the end of the row, by who made it."""
         if method != "POST" or answer.status not in (201, 202):
             return
         path = target.split("?")[0]
         value = answer.json()
+        maker = {k: v for k, v in headers.items() if k == "Authorization"}
         with self.lock:
             if path == "/v1/executions" or path.endswith("/restore"):
-                self.executions.append(value["executionId"])
+                self.executions.append((value["executionId"], maker))
             elif path.endswith(("/checkpoints", "/checkpoints/import")):
-                self.checkpoints.append(value["checkpointId"])
+                self.checkpoints.append((value["checkpointId"], maker))
 
     def check(self, step, method, target, answer):
         path = target.split("?")[0]
