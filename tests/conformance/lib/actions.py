@@ -54,7 +54,7 @@ def execute(row, step):
     exitCode?, reason?, json?, status?…}: a command that is expected to be answered 201."""
     known(step, "exec", "sh", "in", "with", "stdout", "stderr", "exitCode", "reason", "json",
           "expect", "save", "query", "headers")
-    argv = step.get("exec") or ["/bin/sh", "-c", step["sh"]]
+    argv = row.fill(step["exec"]) if "exec" in step else ["/bin/sh", "-c", step["sh"]]
     body = {"command": argv[0], "args": argv[1:], **step.get("with", {})}
     reason = step.get("reason", "exited")
     wanted = {"termination": {"reason": reason}, **step.get("json", {})}

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pathlib
+import socket
 import tarfile
 
 from . import engine, gitrepo
@@ -251,4 +252,22 @@ FILE_VERBS = {
 }
 
 
-ACTIONS = {"engine": engine_action, "git": make_repository, "file": file_action}
+# Sockets of this machine.
+
+def listen(row, step):
+    """{"listen": "tcp" | "abstract", "as": name}: something of this machine that programs inside
+    must not reach; it is reached from here. ${name} is the port or the abstract socket's name."""
+    known(step, "listen", "as")
+    family = socket.AF_INET if step["listen"] == "tcp" else socket.AF_UNIX
+    address = ("127.0.0.1", 0) if family == socket.AF_INET else f"\0exechost-{row.variables['u']}"
+    server = socket.socket(family, socket.SOCK_STREAM)
+    row.undo.append(server.close)
+    server.bind(address)
+    server.listen()
+    address = server.getsockname()
+    with socket.socket(family, socket.SOCK_STREAM) as client:
+        client.connect(address)
+    row.set(step["as"], str(address[1]) if family == socket.AF_INET else address[1:].decode())
+
+
+ACTIONS = {"engine": engine_action, "git": make_repository, "file": file_action, "listen": listen}
