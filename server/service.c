@@ -10,6 +10,7 @@
 #include "server/services/idempotency.h"
 #include "server/services/live.h"
 #include "server/services/retention.h"
+#include "store/events.h"
 
 #include <string.h>
 #include <time.h>
@@ -140,6 +141,14 @@ static int make_scratch(struct service *s, struct error *err)
     return dir_remove(s->scratch, err) != 0 ? -1 : dir_make(s->scratch, 0700, err);
 }
 
+static void on_events(void *ctx, const char *tenant)
+{
+    struct service *s = ctx;
+    char topic[LIVE_TOPIC_SIZE];
+    live_topic_tenant(topic, tenant);
+    topics_notify(s->topics, topic);
+}
+
 static int open_parts(struct service *s, struct error *err)
 {
     const struct config *c = s->config;
@@ -151,6 +160,7 @@ static int open_parts(struct service *s, struct error *err)
         idempotency_new(s, &s->idempotency, err) != 0) {
         return -1;
     }
+    store_event_watch(s->store, on_events, s);
     return add_docker(s, err);
 }
 

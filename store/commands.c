@@ -67,6 +67,11 @@ void store_command_done(struct store_command *c)
     field_release(&EXECUTION_TABLE, c);
 }
 
+bool store_command_is_final(const struct store_command *c)
+{
+    return c->state == STORE_COMMAND_EXITED || c->state == STORE_COMMAND_FAILED;
+}
+
 void store_command_list_done(struct store_command_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {

@@ -42,6 +42,8 @@ struct store_command {
 };
 
 void store_command_done(struct store_command *c);
+/* Exited or failed: nothing of it changes any more. */
+bool store_command_is_final(const struct store_command *c);
 
 struct store_command_list {
     struct store_command *items;

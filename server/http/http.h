@@ -236,5 +236,15 @@ struct http_stream_ops {
  * that went away are noticed at the heartbeat, and a stopping server cuts. Cache-Control is set. */
 void http_reply_stream(struct http_exchange *x, const char *type, const char *topic,
                        const struct http_stream_ops *ops, void *state);
+/* The same with another status, or of a length that is known and announced (more than 0): then it
+ * may be resumed by Range, and an early end is a cut. */
+struct http_stream_reply {
+    unsigned status;
+    const char *type;
+    const char *topic;
+    int64_t size; /* -1: not known */
+};
+void http_reply_stream_as(struct http_exchange *x, const struct http_stream_reply *reply,
+                          const struct http_stream_ops *ops, void *state);
 
 #endif

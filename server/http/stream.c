@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* What a fill may put at most, the size of the pieces it is sent in (a connection keeps what it
- * once used of its memory for as long as it lives), and for HTTP/1.0 the buffer of the response. */
+ * once used of its memory for as long as it lives), and, where it is not chunked, the buffer of the
+ * response. */
 enum { OUT_MAX = 64 * 1024 * 1024, PIECE = 8 * 1024, BLOCK_UNUSED = 16 };
 
 /* Belongs to the reply, then to the response; used on the event thread. */
@@ -13,6 +14,7 @@ struct stream {
     struct http_exchange *x; /* with a reference, once the response has it */
     const struct http_stream_ops *ops;
     void *state;
+    int64_t size; /* announced; -1: not known */
     struct buf out;
     size_t sent; /* of out */
     enum http_stream_next next;
@@ -32,6 +34,14 @@ void stream_free(struct stream *s)
 void http_reply_stream(struct http_exchange *x, const char *type, const char *topic,
                        const struct http_stream_ops *ops, void *state)
 {
+    const struct http_stream_reply reply = {MHD_HTTP_OK, type, topic, -1};
+
+    http_reply_stream_as(x, &reply, ops, state);
+}
+
+void http_reply_stream_as(struct http_exchange *x, const struct http_stream_reply *reply,
+                          const struct http_stream_ops *ops, void *state)
+{
     struct stream *s = calloc(1, sizeof(*s));
     struct error err = ERROR_INIT;
 
@@ -41,15 +51,15 @@ void http_reply_stream(struct http_exchange *x, const char *type, const char *to
         http_reply_error(x, &err);
         return;
     }
-    *s = (struct stream){.ops = ops, .state = state, .next = HTTP_STREAM_MORE};
+    *s = (struct stream){.ops = ops, .state = state, .size = reply->size, .next = HTTP_STREAM_MORE};
     buf_init(&s->out, OUT_MAX);
     http_add_header(x, "Cache-Control", "no-store");
-    if (!reply_store(x, MHD_HTTP_OK, type, NULL, 0)) {
+    if (!reply_store(x, reply->status, reply->type, NULL, 0)) {
         stream_free(s);
         return;
     }
     x->reply.stream = s;
-    snprintf(x->wait.topic, sizeof(x->wait.topic), "%s", topic);
+    snprintf(x->wait.topic, sizeof(x->wait.topic), "%s", reply->topic);
 }
 
 /* --- sending --- */
@@ -127,13 +137,15 @@ static void on_response_freed(void *cls)
 struct MHD_Response *stream_response(struct http_exchange *x)
 {
     struct stream *s = x->reply.stream;
+    bool chunked = s->size < 0 && !x->http10;
     struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, x->http10 ? PIECE : BLOCK_UNUSED, on_read, s, on_response_freed);
+        s->size < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)s->size, chunked ? BLOCK_UNUSED : PIECE, on_read,
+        s, on_response_freed);
 
     if (response == NULL) {
         return NULL;
     }
-    if (strcmp(x->method, "HEAD") == 0) {
+    if (s->size < 0 && strcmp(x->method, "HEAD") == 0) {
         /* A chunked answer to HEAD gets a last chunk, which the peer would take for the next
          * answer: this one has no encoding, and ends the connection. */
         (void)MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);

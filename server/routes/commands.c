@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "server/routes/command_wait.h"
 #include "server/routes/common.h"
+#include "server/routes/events.h"
 #include "server/routes/routes.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
@@ -15,6 +16,7 @@ struct command_wait {
     char command_id[ID_SIZE];
     int64_t until;
     unsigned status;                  /* of the answer */
+    enum api_event_format format;     /* of a POST's answer */
     struct live_execution *execution; /* of a POST: referenced, else NULL */
 };
 
@@ -114,6 +116,44 @@ static void await_command(struct http_exchange *x)
 
 /* --- create --- */
 
+/* What fails before the execution is usable is a problem, not an event. */
+static bool decided(struct http_exchange *x)
+{
+    const struct command_wait *w = http_state(x);
+    if (w->execution == NULL) {
+        return true;
+    }
+    live_lock(w->execution->service->live);
+    bool decided = w->execution->expires_at != 0 || w->execution->phase == LIVE_ENDED;
+    live_unlock(w->execution->service->live);
+    return decided;
+}
+
+static void await_stream(struct http_exchange *x)
+{
+    const struct command_wait *w = http_state(x);
+    struct error err = ERROR_INIT;
+    if (!decided(x)) {
+        char topic[LIVE_TOPIC_SIZE];
+        live_topic_execution(topic, w->execution->tenant, w->execution->execution_id);
+        http_wait(x, topic, 0, decided, await_stream);
+        return;
+    }
+    if (never_usable(w, &err)) {
+        route_fail(x, &err);
+        return;
+    }
+    const struct route_events asked = {
+        .status = w->status,
+        .execution_row = w->execution_row,
+        .command_id = w->command_id,
+        .format = w->format,
+        .follow = true,
+        .after = -1,
+    };
+    route_reply_events(x, &asked);
+}
+
 /* Takes the reference of `w`. */
 static void answer_created(struct http_exchange *x, struct command_wait *w,
                            const char *execution_id, bool wait)
@@ -121,13 +161,16 @@ static void answer_created(struct http_exchange *x, struct command_wait *w,
     struct error err = ERROR_INIT;
     route_location(x, "/v1/executions/%s/commands/%s", execution_id, w->command_id);
     w->status = wait ? 201 : 202;
+    w->format = api_event_accept(http_header(x, "Accept"), API_EVENT_JSON);
     if (keep_wait(x, w, &err) != 0) {
         live_unref(w->execution);
         route_fail(x, &err);
-    } else if (wait) {
+    } else if (!wait) {
+        reply_command(x, http_state(x));
+    } else if (w->format == API_EVENT_JSON) {
         await_command(x);
     } else {
-        reply_command(x, http_state(x));
+        await_stream(x);
     }
 }
 

@@ -27,6 +27,11 @@ void route_command_delete(struct http_exchange *x);
 void route_command_stdin(struct http_exchange *x);
 void route_command_signal(struct http_exchange *x);
 
+void route_command_events(struct http_exchange *x);
+void route_command_stdout(struct http_exchange *x);
+void route_command_stderr(struct http_exchange *x);
+void route_events(struct http_exchange *x);
+
 void route_checkpoint_create(struct http_exchange *x);
 void route_checkpoint_list(struct http_exchange *x);
 void route_checkpoint_get(struct http_exchange *x);

@@ -35,6 +35,13 @@ static struct http_route routes[] = {
      route_command_stdin, HOST_INPUT_MAX, "eof"},
     {"POST", "/v1/executions/{executionId}/commands/{commandId}/signal", ROUTE_JOB,
      route_command_signal, BODY_SMALL, ""},
+    {"GET", "/v1/executions/{executionId}/commands/{commandId}/events", ROUTE_INLINE,
+     route_command_events, 0, "after follow incarnation"},
+    {"GET", "/v1/executions/{executionId}/commands/{commandId}/stdout", ROUTE_INLINE,
+     route_command_stdout, 0, "incarnation"},
+    {"GET", "/v1/executions/{executionId}/commands/{commandId}/stderr", ROUTE_INLINE,
+     route_command_stderr, 0, "incarnation"},
+    {"GET", "/v1/events", ROUTE_INLINE, route_events, 0, "after follow"},
 
     {"POST", "/v1/executions/{executionId}/checkpoints", ROUTE_JOB, route_checkpoint_create,
      BODY_DEFAULT, "wait"},

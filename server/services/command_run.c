@@ -366,10 +366,9 @@ static int record_start(struct command *c, struct error *err)
     c->row.started_at = clock_wall_ms();
     c->started_mono = clock_mono_ms();
     if (store_transcript_create(&name, &c->transcript, err) != 0 ||
-        store_transcript_append(c->transcript, STORE_RECORD_STARTED, NULL, 0, err) != 0) {
-        return -1;
-    }
-    if (store_command_update(s->store, &c->row, err) != 0) {
+        store_transcript_append(c->transcript, STORE_RECORD_STARTED, NULL, 0, err) != 0 ||
+        store_command_update(s->store, &c->row, err) != 0) {
+        c->row.started_at = 0; /* nothing ran, and there may be no transcript */
         return -1;
     }
     notify(s, &c->row);
@@ -441,6 +440,18 @@ const struct live_item_ops command_ops = {.start = start,
 
 /* --- after a restart --- */
 
+/* The file did not outlive the machine: that its output is lost is not retention's doing, and its
+ * end is told as every other's. */
+static int make_transcript(const struct store_transcript_name *name, struct store_transcript **out,
+                           struct error *err)
+{
+    if (err->code != ERROR_NOT_FOUND) {
+        return -1;
+    }
+    error_clear(err);
+    return store_transcript_create(name, out, err);
+}
+
 static int settle_transcript(struct service *s, struct store_command *row, bool *repaired,
                              struct error *err)
 {
@@ -449,12 +460,9 @@ static int settle_transcript(struct service *s, struct store_command *row, bool 
     struct store_transcript *t = NULL;
     _cleanup_buf_ struct buf none;
     buf_init(&none, 0);
-    if (store_transcript_reopen(&name, &t, repaired, err) != 0) {
-        if (err->code != ERROR_NOT_FOUND) {
-            return -1;
-        }
-        error_clear(err);
-        return 0; /* it stopped before the file was made */
+    if (store_transcript_reopen(&name, &t, repaired, err) != 0 &&
+        make_transcript(&name, &t, err) != 0) {
+        return -1;
     }
     int result = store_transcript_read_output(&name, &none, &none, &totals, err);
     if (result == 0) {

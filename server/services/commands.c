@@ -176,7 +176,7 @@ bool commands_is_unrecorded(struct live_execution *x, const char *command_id, st
 
 bool commands_is_final(const struct store_command *row)
 {
-    return row->state == STORE_COMMAND_EXITED || row->state == STORE_COMMAND_FAILED;
+    return store_command_is_final(row);
 }
 
 static const char *const state_names[] = {
@@ -229,6 +229,12 @@ json_t *commands_encode(const struct store_command *row)
     return api_command_encode(&view);
 }
 
+int commands_transcript_gone(const struct store_command *row, struct error *err)
+{
+    return error_set(err, ERROR_TRANSCRIPT_GONE,
+                     "the transcript of command %s was removed by retention", row->command_id);
+}
+
 /* What a command has written so far, as far as an answer can show it. */
 static int read_output(struct service *s, struct store_command *row, struct buf *out,
                        struct buf *errout, struct error *err)
@@ -239,10 +245,7 @@ static int read_output(struct service *s, struct store_command *row, struct buf 
         return 0;
     }
     if (store_transcript_read_output(&name, out, errout, &totals, err) != 0) {
-        if (err->code != ERROR_NOT_FOUND) {
-            return -1;
-        }
-        error_clear(err);
+        return err->code == ERROR_NOT_FOUND ? commands_transcript_gone(row, err) : -1;
     }
     if (!commands_is_final(row)) {
         row->stdout_bytes = totals.stdout_bytes;

@@ -34,9 +34,12 @@ bool commands_is_unrecorded(struct live_execution *x, const char *command_id, st
 bool commands_is_final(const struct store_command *row);
 const char *commands_state_name(enum store_command_state state);
 
-/* The resource, with what was captured of the output. Returns owned. */
+/* The resource, with what was captured of the output. Returns owned. ERROR_TRANSCRIPT_GONE when
+ * that was removed. */
 int commands_view(struct service *s, int64_t execution_row, const char *command_id, json_t **out,
                   bool *final, struct error *err) WARN_UNUSED;
+/* Sets ERROR_TRANSCRIPT_GONE; -1. */
+int commands_transcript_gone(const struct store_command *row, struct error *err);
 /* Without output. Returns owned; NULL: out of memory. */
 json_t *commands_encode(const struct store_command *row);
 

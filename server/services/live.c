@@ -350,6 +350,11 @@ void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const 
     snprintf(out, LIVE_TOPIC_SIZE, "checkpoint/%s/%s", tenant, id);
 }
 
+void live_topic_tenant(char out[LIVE_TOPIC_SIZE], const char *tenant)
+{
+    snprintf(out, LIVE_TOPIC_SIZE, "events/%s", tenant);
+}
+
 void live_notify(struct live_execution *x)
 {
     char topic[LIVE_TOPIC_SIZE];

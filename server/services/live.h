@@ -201,6 +201,8 @@ enum { LIVE_TOPIC_SIZE = 160 };
 void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id);
 void live_topic_command(char out[LIVE_TOPIC_SIZE], int64_t execution_row, const char *command_id);
 void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *id);
+/* Of the events of a tenant. */
+void live_topic_tenant(char out[LIVE_TOPIC_SIZE], const char *tenant);
 void live_notify(struct live_execution *x);
 
 /* Changes the row: `change` edits a copy; when the store has taken it, it becomes the mirror. */

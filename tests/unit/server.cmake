@@ -9,3 +9,7 @@ exechost_unit_test(test_server_http_guard USES http SOURCES server_http_fixture.
 exechost_unit_test(test_server_request_digest USES http)
 exechost_unit_test(test_server_topics USES http)
 exechost_unit_test(test_server_config USES config)
+exechost_unit_test(test_server_events USES events SOURCES store_fixture.c)
+exechost_unit_test(test_server_events_cuts USES events SOURCES store_fixture.c)
+set_source_files_properties(test_server_events.c test_server_events_cuts.c PROPERTIES COMPILE_OPTIONS -Wno-write-strings)
+set_tests_properties(test_server_events_cuts PROPERTIES TIMEOUT 600)

@@ -5,6 +5,8 @@ import re
 import socket
 import time
 
+from . import streams
+
 
 class Response:
     def __init__(self, status, headers, body, elapsed_ms):
@@ -23,6 +25,10 @@ class Response:
 
     def json(self):
         return json.loads(self.body.decode("utf-8"), object_pairs_hook=unique_keys)
+
+    def events(self):
+        """Of a stream: its events in order."""
+        return streams.parse(self.media_type(), self.body.decode("utf-8"))
 
     def brief(self):
         text = self.body[:600].decode("utf-8", "replace")

@@ -7,7 +7,7 @@ import threading
 import urllib.parse
 import uuid
 
-from . import actions, client, host_actions
+from . import actions, client, host_actions, streams
 from .match import Mismatch, match
 from .proxy import Proxy
 from .schema import Violation
@@ -252,6 +252,8 @@ class Row:
         if method != "POST" or answer.status not in (201, 202):
             return
         path = target.split("?")[0]
+        if answer.media_type() != "application/json":
+            return
         value = answer.json()
         maker = {k: v for k, v in headers.items() if k == "Authorization"}
         with self.lock:
@@ -283,6 +285,8 @@ class Row:
 def saved(answer, pointer):
     if pointer.startswith("header:"):
         return answer.header(pointer[7:])
+    if pointer.startswith("events/"):
+        return pointer_get(answer.events(), pointer[6:])
     if pointer == "body":
         return answer.body.decode("utf-8", "replace")
     return pointer_get(answer.json(), pointer)
@@ -296,7 +300,8 @@ def describe(step):
 
 
 EXPECT_KEYS = {"status", "code", "field", "phase", "retryable", "json", "headers", "maxMs", "minMs",
-               "causes", "detail", "text"}
+               "causes", "detail", "text", "events",
+               "transcript"}
 
 
 def expectation(expect, answer, slow):
@@ -315,6 +320,10 @@ def expectation(expect, answer, slow):
         match(problem, answer.json())
     if "json" in expect:
         match(expect["json"], answer.json())
+    if "events" in expect:
+        match(expect["events"], answer.events())
+    if "transcript" in expect:
+        match(expect["transcript"], streams.transcript(answer.events()))
     if "text" in expect:
         match(expect["text"], answer.body.decode("utf-8", "replace"))
     for name, matcher in expect.get("headers", {}).items():

@@ -8,6 +8,8 @@ import warnings
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 import jsonschema  # noqa: E402
 
+from . import streams  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -84,6 +86,9 @@ class Document:
         media_type = answer.media_type()
         if media_type not in content:
             raise Violation(f"content type {media_type!r}, documented are {sorted(content)}")
+        if media_type in streams.FORMATS:
+            self.check_stream(content, answer)
+            return None
         if not media_type.endswith("json") or answer.status == 206:
             return None
         try:
@@ -97,6 +102,16 @@ class Document:
                 value["requestId"] != answer.header("X-Request-Id"):
             raise Violation("requestId differs from X-Request-Id")
         return schema
+
+    def check_stream(self, content, answer):
+        """Every event of both formats has the schema of a line."""
+        schema = content["application/x-ndjson"]["schema"]
+        try:
+            events = answer.events()
+        except ValueError as error:
+            raise Violation(f"the stream is damaged: {error}") from error
+        for event in events:
+            self.check_value(schema, event)
 
     def check_headers(self, documented, answer):
         for name, header in (documented.get("headers") or {}).items():
