@@ -167,6 +167,7 @@ int write_main(const char *path, const char *mode, const char *size);
 int remove_main(const char *path, bool recursive);
 int pack_main(const char *path);
 int unpack_main(const char *path);
+int sockets_main(const char *path); /* sockets.c */
 
 /* load.c for unpack.c: takes frames until the end frame into the directory (taken): 0 or -1 with
  * errno; `at` names the entry it was at. */

@@ -83,6 +83,7 @@ static const struct {
 } with_path[] = {
     {"list", list_main},         {"read", read_main}, {"remove", remove_name},
     {"remove-tree", remove_all}, {"pack", pack_main}, {"unpack", unpack_main},
+    {"sockets", sockets_main},
 };
 
 static int digit(char c)

@@ -124,13 +124,16 @@ enum guest_load_type {
  * `guest pack PATH`: GUEST_ITEM for everything below the directory in archive order, of files
  *     followed by GUEST_DATA (holes left out), then GUEST_DONE. What vanishes meanwhile is left
  * out. `guest unpack PATH`: takes entries as `load` does and brings them into the directory, which
- * is made if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way. */
+ * is made if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way.
+ * `guest sockets PATH`: GUEST_COUNT, how many sockets are below the directory, as far as they can
+ * be seen within GUEST_SOCKETS_MS; then GUEST_DONE. */
 enum guest_file_type {
-    GUEST_ITEM = 48, /* payload as of GUEST_LOAD_ENTRY; 4 (special file) is a type too */
-    GUEST_DATA = 49, /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */
-    GUEST_READ = 64, /* service → guest: offset i64, length i64; both within the file's size */
+    GUEST_ITEM = 48,  /* payload as of GUEST_LOAD_ENTRY; 4 (special file) is a type too */
+    GUEST_DATA = 49,  /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */
+    GUEST_COUNT = 50, /* payload: i64 */
+    GUEST_READ = 64,  /* service → guest: offset i64, length i64; both within the file's size */
 };
-enum { GUEST_ENTRY_FIXED = 1 + 4 + 8 + 8, GUEST_LIST_MAX = 10000 };
+enum { GUEST_ENTRY_FIXED = 1 + 4 + 8 + 8, GUEST_LIST_MAX = 10000, GUEST_SOCKETS_MS = 1000 };
 
 /* What is on its way in waits below the workspace in a directory of such a name, followed by 16
  * hexadecimal digits; neither list nor pack shows it. One that a helper left that was killed goes

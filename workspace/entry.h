@@ -41,6 +41,9 @@ struct workspace_sink_ops {
     int (*data)(struct workspace_sink *sink, int64_t offset, const void *data, size_t len,
                 struct error *err);
     int (*end)(struct workspace_sink *sink, struct error *err);
+    /* Between entries: so many special files that no entry was made of. NULL: nobody counts them.
+     */
+    void (*skipped)(struct workspace_sink *sink, int64_t count);
 };
 
 /* Embedded first in every sink's own struct. */

@@ -295,7 +295,9 @@ static int bounded_end(struct workspace_sink *sink, struct error *err)
     return b->next->ops->end(b->next, err);
 }
 
-static const struct workspace_sink_ops bounded_ops = {bounded_begin, bounded_data, bounded_end};
+static const struct workspace_sink_ops bounded_ops = {.begin = bounded_begin,
+                                                      .data = bounded_data,
+                                                      .end = bounded_end};
 
 static int start_archive(struct archive_child *a, const char *dir, const char *commit,
                          struct error *err)

@@ -183,7 +183,9 @@ static int check_end(struct workspace_sink *sink, struct error *err)
     return c->next != NULL ? c->next->ops->end(c->next, err) : 0;
 }
 
-static const struct workspace_sink_ops check_ops = {check_begin, check_data, check_end};
+static const struct workspace_sink_ops check_ops = {.begin = check_begin,
+                                                    .data = check_data,
+                                                    .end = check_end};
 
 static ssize_t read_archive(void *ctx, const void **data, struct error *err)
 {

@@ -154,7 +154,16 @@ static int writer_end(struct workspace_sink *sink, struct error *err)
     return write_archive(w, err) == 0 ? write_line(w, is_file ? digest : NULL, err) : -1;
 }
 
-static const struct workspace_sink_ops writer_ops = {writer_begin, writer_data, writer_end};
+static void writer_skipped(struct workspace_sink *sink, int64_t count)
+{
+    struct workspace_writer *w = (struct workspace_writer *)sink;
+    w->facts.skipped += count;
+}
+
+static const struct workspace_sink_ops writer_ops = {.begin = writer_begin,
+                                                     .data = writer_data,
+                                                     .end = writer_end,
+                                                     .skipped = writer_skipped};
 
 int workspace_writer_new(const struct workspace_writer_spec *spec, struct workspace_writer **out,
                          struct error *err)

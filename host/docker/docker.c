@@ -80,7 +80,20 @@ static int container_of(const char *handle, struct container_handle *out, struct
     return 0;
 }
 
-/* The helper goes in before its first use; most executions use it more than once. */
+int docker_helper_ready(struct docker_host *h, const char *container, struct cancel *cancel,
+                        struct error *err)
+{
+    struct docker_process_context context = docker_context(h, container);
+
+    if (!observer_helper_ready(h->observer, container)) {
+        if (docker_process_install_guest(&context, cancel, err) < 0) {
+            return error_in_phase(err, PHASE_EXEC);
+        }
+        observer_set_helper_ready(h->observer, container);
+    }
+    return 0;
+}
+
 static int helper_context(struct docker_host *h, const char *handle_text, struct cancel *cancel,
                           struct container_handle *handle, struct docker_process_context *context,
                           struct error *err)
@@ -89,13 +102,7 @@ static int helper_context(struct docker_host *h, const char *handle_text, struct
         return -1;
     }
     *context = docker_context(h, handle->id);
-    if (!observer_helper_ready(h->observer, handle->id)) {
-        if (docker_process_install_guest(context, cancel, err) < 0) {
-            return error_in_phase(err, PHASE_EXEC);
-        }
-        observer_set_helper_ready(h->observer, handle->id);
-    }
-    return 0;
+    return docker_helper_ready(h, handle->id, cancel, err);
 }
 
 static int op_exec(struct host *host, const struct host_exec_plan *plan,

@@ -96,6 +96,10 @@ int docker_list_volumes(struct docker_host *h, const json_t *labels, struct engi
 /* The labels of one identity as a filter. Returns owned. */
 json_t *docker_identity_filter(const char *instance, const struct host_identity *id);
 
+/* docker.c: the helper goes in before its first use; most executions use it more than once. */
+int docker_helper_ready(struct docker_host *h, const char *container, struct cancel *cancel,
+                        struct error *err) WARN_UNUSED;
+
 struct docker_process_context docker_context(const struct docker_host *h, const char *container);
 
 #endif

@@ -1,4 +1,4 @@
-foreach(test test_guest_run test_guest_load)
+foreach(test test_guest_run test_guest_load test_guest_sockets)
     exechost_unit_test(${test} USES base SOURCES guest_process.c)
     target_compile_definitions(${test} PRIVATE EXECHOST_GUEST_FILE="$<TARGET_FILE:exechost_guest>")
     add_dependencies(${test} exechost_guest)

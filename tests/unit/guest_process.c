@@ -78,6 +78,10 @@ static void take_frame(struct guest_run *run, uint8_t type, const uint8_t *paylo
         run->failed_text[len - 4] = '\0';
         break;
     case GUEST_DONE: assert_int_equal(len, 0); break;
+    case GUEST_COUNT:
+        assert_int_equal(len, 8);
+        run->count = guest_get_i64(payload);
+        return;
     default: fail_msg("unknown frame type %d", type);
     }
     run->last = type;

@@ -34,6 +34,7 @@ struct guest_run {
     int status; /* of the guest itself, as waitpid tells */
     int64_t elapsed_ms;
     bool started;
+    int64_t count;  /* of GUEST_COUNT */
     uint32_t taken; /* sum of what GUEST_STDIN_TAKEN told */
     pid_t leader;
     struct buf out;

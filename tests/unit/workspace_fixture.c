@@ -229,7 +229,9 @@ static int apply_end(struct workspace_sink *sink, struct error *err)
     return 0;
 }
 
-static const struct workspace_sink_ops apply_ops = {apply_begin, apply_data, apply_end};
+static const struct workspace_sink_ops apply_ops = {.begin = apply_begin,
+                                                    .data = apply_data,
+                                                    .end = apply_end};
 
 void fixture_apply_init(struct fixture_apply *a, const char *dir)
 {
@@ -297,7 +299,8 @@ static int describe_end(struct workspace_sink *sink, struct error *err)
 
 char *fixture_describe_tree(const char *dir)
 {
-    static const struct workspace_sink_ops ops = {describe_begin, describe_data, describe_end};
+    static const struct workspace_sink_ops ops = {
+        .begin = describe_begin, .data = describe_data, .end = describe_end};
     struct describe d = {.sink = {&ops}};
     struct error err = ERROR_INIT;
     buf_init(&d.text, 64 * 1024 * 1024);
@@ -344,7 +347,9 @@ static int log_end(struct workspace_sink *sink, struct error *err)
     return 0;
 }
 
-static const struct workspace_sink_ops log_ops = {log_begin, log_data, log_end};
+static const struct workspace_sink_ops log_ops = {.begin = log_begin,
+                                                  .data = log_data,
+                                                  .end = log_end};
 
 void fixture_log_init(struct fixture_log *l)
 {
