@@ -3,6 +3,7 @@ import collections
 import datetime
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import threading
@@ -334,6 +335,26 @@ def slow_body(row, step):
     match({"$range": [0, step.get("maxMs", 10000)]}, (time.monotonic() - started) * 1000, "ms")
 
 
+def operations(row, step):
+    """{"operations": "closed" | "public", "methods"?: [names], "except"?: [paths], "headers",
+    "expect"}: a call of every operation of the document that needs a token, or that needs none, with
+    "x" for each parameter of its path and no body."""
+    known(step, "operations", "methods", "except", "headers", "expect")
+    asked = 0
+    for path, item in row.world.document.document["paths"].items():
+        for method, operation in item.items():
+            if method not in ("get", "post", "put", "patch", "delete") or \
+                    method not in step.get("methods", [method]) or \
+                    path in step.get("except", []) or \
+                    (operation.get("security") == []) != (step["operations"] == "public"):
+                continue
+            asked += 1
+            target = re.sub(r"\{[^}]+\}", "x", path)
+            row.call_step({"call": f"{method.upper()} {target}", "headers": step["headers"],
+                           "expect": step["expect"]})
+    match({"$range": [1, 1000]}, asked, "operations")
+
+
 def proxy_action(row, step):
     """{"proxy": "cut" | "restore" | [rules]}"""
     known(step, "proxy")
@@ -353,4 +374,5 @@ ACTIONS = {
     "timeFrom": time_difference, "timeAs": set_time, "service": service_action,
     "secondService": second_service, "unixService": unix_service, "memoryAs": memory,
     "binary": run_binary, "raw": raw_http, "halfBody": slow_body, "proxy": proxy_action,
+    "operations": operations,
 }
