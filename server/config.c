@@ -241,6 +241,15 @@ static int complete(struct config *c, struct error *err)
         return error_set_field(err, ERROR_INVALID_REQUEST, "docker.socket",
                                "docker.socket must be an absolute path");
     }
+    if (c->default_host != NULL && strcmp(c->default_host, "native") != 0 &&
+        strcmp(c->default_host, "docker") != 0) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "defaultHost",
+                               "defaultHost must be native or docker");
+    }
+    if (c->native_first_id + c->native_id_count > UINT32_MAX) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "native.idCount",
+                               "native.firstId and native.idCount lead beyond the last user id");
+    }
     if (c->checkpoint_dir == NULL &&
         asprintf(&c->checkpoint_dir, "%s/checkpoints", c->data_dir) < 0) {
         c->checkpoint_dir = NULL;

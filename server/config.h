@@ -72,6 +72,9 @@ struct config {
     bool docker_pull;           /* "docker": {"pull": "missing" | "never"}; missing */
     char *native_images;        /* "native": {"images": …}, <data>/native/images; absolute */
     bool native_fetch;          /* "native": {"fetch": "missing" | "never"}; missing */
+    int64_t native_first_id;    /* "native": {"firstId": …} */
+    int64_t native_id_count;    /* "native": {"idCount": …} */
+    char *default_host;         /* "defaultHost": "native" | "docker"; NULL: chosen */
     bool allow_unpinned_images; /* "allowUnpinnedImages", false */
     bool require_fencing;       /* "requireFencing", false */
     bool compress_checkpoints;  /* "checkpointCompression": "zstd" | "none"; zstd */

@@ -266,11 +266,35 @@ void service_free(struct service *s)
 
 /* --- hosts --- */
 
+static bool is_available(struct service_host *h)
+{
+    pthread_mutex_lock(&h->lock);
+    bool available = h->status.available;
+    pthread_mutex_unlock(&h->lock);
+    return available;
+}
+
+/* As configured, else the first that can work: hosts stand in the order of preference. */
+static struct service_host *default_host(struct service *s)
+{
+    for (unsigned i = 0; i < s->host_count; i++) {
+        if (s->config->default_host != NULL ? strcmp(s->hosts[i].name, s->config->default_host) == 0
+                                            : is_available(&s->hosts[i])) {
+            return &s->hosts[i];
+        }
+    }
+    return &s->hosts[0];
+}
+
 int service_host_find(struct service *s, const char *name, struct service_host **out,
                       struct error *err)
 {
+    if (name == NULL) {
+        *out = default_host(s);
+        return 0;
+    }
     for (unsigned i = 0; i < s->host_count; i++) {
-        if (name == NULL || strcmp(s->hosts[i].name, name) == 0) {
+        if (strcmp(s->hosts[i].name, name) == 0) {
             *out = &s->hosts[i];
             return 0;
         }

@@ -68,7 +68,8 @@ static void test_everything_set(void **state)
     struct config c =
         parse("{\"listen\":\"unix:/run/x\",\"dataDirectory\":\"/d\",\"checkpointDirectory\":\"/c\","
               "\"docker\":{\"socket\":\"/s\",\"pull\":\"never\"},"
-              "\"native\":{\"images\":\"/i\",\"fetch\":\"never\"},\"allowUnpinnedImages\":true,"
+              "\"native\":{\"images\":\"/i\",\"fetch\":\"never\",\"firstId\":70000,\"idCount\":9},"
+              "\"defaultHost\":\"docker\",\"allowUnpinnedImages\":true,"
               "\"requireFencing\":true,\"checkpointCompression\":\"none\",\"user\":\"1000:2000\","
               "\"corsOrigins\":[\"https://a.example:8443\",\"http://b\"],\"logLevel\":\"warn\","
               "\"gitRoots\":{\"default\":[\"/srv/a\",\"/srv/b\"],\"t\":[]},\"graceMs\":100}");
@@ -81,6 +82,9 @@ static void test_everything_set(void **state)
     assert_false(c.docker_pull);
     assert_string_equal(c.native_images, "/i");
     assert_false(c.native_fetch);
+    assert_int_equal(c.native_first_id, 70000);
+    assert_int_equal(c.native_id_count, 9);
+    assert_string_equal(c.default_host, "docker");
     assert_true(c.allow_unpinned_images);
     assert_true(c.require_fencing);
     assert_false(c.compress_checkpoints);
@@ -141,6 +145,10 @@ static void test_faults_name_the_key(void **state)
         {"{\"requireFencing\":\"true\"}", "requireFencing"},
         {"{\"checkpointCompression\":\"gzip\"}", "checkpointCompression"},
         {"{\"docker\":{\"pull\":\"always\"}}", "docker.pull"},
+        {"{\"native\":{\"fetch\":\"always\"}}", "native.fetch"},
+        {"{\"native\":{\"firstId\":0}}", "native.firstId"},
+        {"{\"native\":{\"firstId\":4294901759,\"idCount\":65537}}", "native.idCount"},
+        {"{\"defaultHost\":\"moon\"}", "defaultHost"},
         {"{\"logLevel\":\"loud\"}", "logLevel"},
         {"{\"corsOrigins\":\"*\"}", "corsOrigins"},
         {"{\"corsOrigins\":[\"*\"]}", "corsOrigins"},
