@@ -44,13 +44,23 @@ const struct api_problem_kind *api_problem_kind(enum error_code code)
     return &KINDS[code];
 }
 
+const char *api_problem_detail(enum error_code code, const char *detail)
+{
+    switch (code) {
+    case ERROR_INTERNAL: return "the service failed; its log says more";
+    case ERROR_STORAGE_FULL: return "the disk of the service is full";
+    default: return detail[0] == '\0' ? api_problem_kind(code)->title : detail;
+    }
+}
+
 static json_t *encode_causes(const struct error *err)
 {
     json_t *causes = json_array();
 
     for (int i = 0; causes != NULL && i < err->cause_count; i++) {
-        json_t *cause = json_pack("{s:s, s:s}", "code", error_code_name(err->causes[i].code),
-                                  "detail", err->causes[i].detail);
+        json_t *cause =
+            json_pack("{s:s, s:s}", "code", error_code_name(err->causes[i].code), "detail",
+                      api_problem_detail(err->causes[i].code, err->causes[i].detail));
 
         if (json_array_append_new(causes, cause) != 0) {
             json_decref(causes);
@@ -71,8 +81,8 @@ json_t *api_problem_encode(const struct error *err, const char *request_id)
 
     problem = json_pack("{s:s+, s:s, s:i, s:s, s:s, s:b, s:s}", "type",
                         "urn:exechost:problem:", name, "title", kind->title, "status", kind->status,
-                        "detail", err->detail[0] == '\0' ? kind->title : err->detail, "code", name,
-                        "retryable", kind->retryable, "requestId", request_id);
+                        "detail", api_problem_detail(code, err->detail), "code", name, "retryable",
+                        kind->retryable, "requestId", request_id);
     if (problem == NULL) {
         return NULL;
     }

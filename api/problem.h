@@ -17,6 +17,10 @@ struct api_problem_kind {
 /* Static; ERROR_NONE and unknown codes are INTERNAL's. */
 const struct api_problem_kind *api_problem_kind(enum error_code code);
 
+/* What a client may read of a fault: where the service itself has failed its details name paths and
+ * statements, which are for the log. Borrowed from `detail`, or static. */
+const char *api_problem_detail(enum error_code code, const char *detail);
+
 /* type, title, status, detail, code, retryable, requestId, and field, phase, causes where there are
  * any. Returns owned; NULL when memory is out. */
 json_t *api_problem_encode(const struct error *err, const char *request_id);

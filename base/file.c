@@ -341,6 +341,23 @@ int dir_remove(const char *path, struct error *err)
     return 0;
 }
 
+int dir_empty(const char *path, mode_t mode, struct error *err)
+{
+    int errnum = fault_point("dir.empty");
+    int fd = errnum != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0 && errnum == 0 && errno == ENOENT) {
+        return dir_make(path, mode, err);
+    }
+    if (errnum == 0) {
+        errnum = fd < 0 ? errno : remove_children(fd, 0);
+    }
+    if (errnum != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errnum, "cannot empty %s", path);
+    }
+    return 0;
+}
+
 int file_open_beneath(int root_fd, const char *path, int flags, mode_t mode)
 {
     struct open_how how = {

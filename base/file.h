@@ -31,6 +31,10 @@ int dir_sync(const char *path, struct error *err) WARN_UNUSED;
 /* Removes a tree without following links; missing is fine. */
 int dir_remove(const char *path, struct error *err) WARN_UNUSED;
 
+/* Makes the directory, or removes all that is in it, without taking the directory itself away: that
+ * works on a full disk, too. */
+int dir_empty(const char *path, mode_t mode, struct error *err) WARN_UNUSED;
+
 /* Opens `path` (relative) below `root_fd` with RESOLVE_BENEATH|RESOLVE_NO_MAGICLINKS; -1 and errno.
  */
 int file_open_beneath(int root_fd, const char *path, int flags, mode_t mode) WARN_UNUSED;

@@ -138,7 +138,7 @@ static int make_scratch(struct service *s, struct error *err)
     if (len >= (int)sizeof(s->scratch)) {
         return error_set(err, ERROR_INVALID_REQUEST, "the data directory's path is too long");
     }
-    return dir_remove(s->scratch, err) != 0 ? -1 : dir_make(s->scratch, 0700, err);
+    return dir_empty(s->scratch, 0700, err);
 }
 
 static void on_events(void *ctx, const char *tenant)

@@ -282,7 +282,7 @@ int workspace_gitdir_find(struct workspace_gitdir *g, const char *path, const ch
     }
     g->root = realpath(root, NULL);
     if (g->root == NULL) {
-        return refuse(err, root, strerror(errno));
+        return refuse(err, path, "the root configured for it can't be read");
     }
     _cleanup_free_ char *top = NULL;
     _cleanup_free_ char *common = NULL;

@@ -1,5 +1,6 @@
 /* A command's turn: start, output, end, and what is recorded of it. */
 #include "api/json.h"
+#include "api/problem.h"
 #include "api/signal.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -410,7 +411,9 @@ static void start(struct live_item *item)
         /* Nothing ran: the execution lives on, the command says why it did not. */
         log_failure(LOG_LEVEL_ERROR, &err, "a command could not be recorded", "command",
                     c->row.command_id, NULL);
-        command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME, err.detail);
+        c->row.started_at = 0;
+        command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME,
+                           api_problem_detail(err.code, err.detail));
         end_alone(c);
         return;
     }
@@ -421,7 +424,8 @@ static void start(struct live_item *item)
                     x->execution_id, NULL);
         c->result = (struct host_exec_result){
             .lost = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
-        snprintf(c->result.detail, sizeof(c->result.detail), "%.250s", err.detail);
+        snprintf(c->result.detail, sizeof(c->result.detail), "%.250s",
+                 api_problem_detail(err.code, err.detail));
         complete(c);
         return;
     }

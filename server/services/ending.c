@@ -1,5 +1,6 @@
 #include "server/services/ending.h"
 
+#include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/checkpoints.h"
@@ -62,7 +63,7 @@ void ending_begin_failed(struct live_execution *x, const struct error *err)
     live_lock(x->service->live);
     x->provision_failure = *err;
     live_unlock(x->service->live);
-    begin(x, END_PROVISION_FAILED, err->code, err->detail);
+    begin(x, END_PROVISION_FAILED, err->code, api_problem_detail(err->code, err->detail));
 }
 
 void ending_continue(struct live_execution *x)

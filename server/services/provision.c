@@ -1,5 +1,6 @@
 #include "server/services/provision.h"
 
+#include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/ending.h"
@@ -196,7 +197,8 @@ int provision_outcome(struct live_execution *x, struct error *err)
     }
     error_set(err, why.code == ERROR_HOST_UNAVAILABLE ? why.code : ERROR_RUNTIME,
               "provision failed (%.160s), and removing what it left failed too (%.160s)",
-              why.detail, cleanup.detail);
+              api_problem_detail(why.code, why.detail),
+              api_problem_detail(cleanup.code, cleanup.detail));
     error_add_cause(err, &why);
     error_add_cause(err, &cleanup);
     return error_in_phase(err, PHASE_CLEANUP);

@@ -1,5 +1,6 @@
 #include "server/services/reconcile.h"
 
+#include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/commands.h"
@@ -25,7 +26,7 @@ static void problem(struct service *s, const char *what, const struct error *err
     pthread_mutex_lock(&s->report_lock);
     if (s->report.problem_count < RECONCILE_PROBLEMS_MAX) {
         snprintf(s->report.problems[s->report.problem_count++], RECONCILE_PROBLEM_SIZE,
-                 "%.80s: %.160s", what, err->detail);
+                 "%.80s: %.160s", what, api_problem_detail(err->code, err->detail));
     }
     pthread_mutex_unlock(&s->report_lock);
     log_failure(LOG_LEVEL_WARN, err, what, NULL);
@@ -236,7 +237,7 @@ static void adopt(struct service_host *h, struct live_execution *x, const struct
     struct error err = ERROR_INIT;
     if (h->host->ops->adopt(h->host, found, &err) != 0) {
         problem(s, "an execution could not be adopted", &err);
-        ending_begin(x, END_HOST_LOST, err.detail);
+        ending_begin(x, END_HOST_LOST, api_problem_detail(err.code, err.detail));
         count(s, &s->report.host_lost, 1);
         return;
     }

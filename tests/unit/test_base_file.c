@@ -139,6 +139,55 @@ static void removal_follows_no_link(void **state)
     assert_int_equal(access(path_of("keep/f"), F_OK), 0);
 }
 
+static void emptying_keeps_the_directory(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct stat before;
+    struct stat after;
+
+    (void)state;
+    assert_int_equal(dir_empty(path_of("e/new"), 0700, &err), 0);
+    assert_int_equal(stat(path_of("e/new"), &before), 0);
+    assert_int_equal(before.st_mode & 07777, 0700);
+    assert_int_equal(dir_make(path_of("e/new/sub/sub"), 0700, &err), 0);
+    assert_int_equal(file_write_atomic(path_of("e/new/f"), "x", 1, 0600, &err), 0);
+    assert_int_equal(dir_empty(path_of("e/new"), 0700, &err), 0);
+    assert_int_equal(access(path_of("e/new/sub"), F_OK), -1);
+    assert_int_equal(access(path_of("e/new/f"), F_OK), -1);
+    assert_int_equal(stat(path_of("e/new"), &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    assert_int_equal(symlink("new", path_of("e/link")), 0);
+    assert_int_equal(dir_empty(path_of("e/link"), 0700, &err), -1);
+}
+
+static void ranges_are_copied(void **state)
+{
+    struct error err = ERROR_INIT;
+    char got[16] = "";
+    int from;
+    int to;
+
+    (void)state;
+    assert_int_equal(file_write_atomic(path_of("from"), "0123456789", 10, 0600, &err), 0);
+    from = open(path_of("from"), O_RDONLY | O_CLOEXEC);
+    to = open(path_of("to"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(from >= 0 && to >= 0);
+    assert_int_equal(file_copy_range(from, 3, 4, to, &err), 0);
+    assert_int_equal(file_copy_range(from, 0, 0, to, &err), 0);
+    assert_int_equal(file_copy_range(from, 9, 1, to, &err), 0);
+    assert_int_equal(pread(to, got, sizeof(got) - 1, 0), 5);
+    assert_string_equal(got, "34569");
+    assert_int_equal(file_copy_range(from, 5, 6, to, &err), -1);
+    close(from);
+    /* Between two kinds of file the kernel does not copy by itself. */
+    from = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    assert_true(from >= 0);
+    error_clear(&err);
+    assert_int_equal(file_copy_range(from, 0, 5, to, &err), 0);
+    close(from);
+    close(to);
+}
+
 static void opening_stays_beneath(void **state)
 {
     struct error err = ERROR_INIT;
@@ -178,6 +227,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(directories_are_made_with_their_parents, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(removal_follows_no_link, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(emptying_keeps_the_directory, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(ranges_are_copied, make_root, remove_root),
         cmocka_unit_test_setup_teardown(opening_stays_beneath, make_root, remove_root),
     };
 
