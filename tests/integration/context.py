@@ -1,0 +1,74 @@
+"""What the tests of this directory share: one service of the binary under test, and calls to it."""
+import importlib.util
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/conformance"))
+from lib import client, service  # noqa: E402  (what the conformance table is run with)
+
+
+class Failure(Exception):
+    """What was promised and not found."""
+
+
+class Context:
+    """One test's: a directory, a service of its own, the images. Any thread may call."""
+
+    def __init__(self, options, directory):
+        self.binary = pathlib.Path(options.binary).resolve()
+        self.host = options.host
+        self.directory = directory
+        self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
+        self.service = service.Service(self.binary, directory / "service", {})
+        self.service.start()
+
+    def close(self):
+        self.service.stop()
+        self.service.check_log()
+
+    def say(self, text):
+        print(f"     {text}", flush=True)
+
+    def call(self, method, path, body=None, json=None, headers=None, timeout=180):
+        headers = dict(headers or {})
+        if json is not None:
+            body = encode(json)
+            headers["Content-Type"] = "application/json"
+        return client.call(self.service.address, method, path, headers, body, timeout)
+
+    def expect(self, status, method, path, body=None, json=None, headers=None):
+        answer = self.call(method, path, body, json, headers)
+        if answer.status != status:
+            raise Failure(f"{method} {path}: expected {status}, got {answer.brief()}")
+        return answer
+
+    def provision(self, resources=None, **more):
+        """The path of a new execution."""
+        body = {"image": self.images["base"]["id"], "workspace": {"kind": "empty"},
+                "resources": {"cpus": 1, "memoryBytes": 256 << 20, "diskBytes": 64 << 20, "pids": 64,
+                              "runtimeMs": 3600000, "maxOutputBytes": 1 << 20, **(resources or {})},
+                "network": {"mode": "none"}, "host": self.host, **more}
+        answer = self.expect(201, "POST", "/v1/executions", json=body).json()
+        return f"/v1/executions/{answer['executionId']}"
+
+    def clean(self):
+        """Ends every execution that the test has left."""
+        while True:
+            items = self.call("GET", "/v1/executions?state=provisioned&limit=200").json()["items"]
+            if not items:
+                return
+            for item in items:
+                self.expect(204, "DELETE", f"/v1/executions/{item['executionId']}")
+
+
+def encode(value):
+    return json.dumps(value).encode()
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
