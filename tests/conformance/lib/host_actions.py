@@ -7,7 +7,7 @@ import pathlib
 import socket
 import tarfile
 
-from . import engine, gitrepo
+from . import engine, gitrepo, native
 from .actions import known, poll
 from .match import Mismatch, match
 from .values import pointer_get, pointer_set
@@ -33,11 +33,16 @@ def engine_inspect(row, eng, step):
 
 
 def engine_gone(row, eng, step):
-    """Neither container nor volume of the execution is left, now."""
+    """Neither container nor volume of the execution is left, now; on the native host neither
+    process, control group nor directory."""
     known(step, "engine", "execution", "within", "instance")
 
     def attempt():
-        left = eng.left_of(step.get("instance", row.variables["instance"]), step["execution"])
+        instance = step.get("instance", row.variables["instance"])
+        if row.world.host == "native":
+            left = native.left_of(instance, row.variables["data"], step["execution"])
+        else:
+            left = eng.left_of(instance, step["execution"])
         if left:
             raise Mismatch(f"left: {left}")
     poll(row, step.get("within", 0), attempt)

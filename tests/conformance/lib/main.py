@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 
-from . import engine, layout, selftest, table
+from . import engine, layout, native, selftest, table
 from .row import Row
 from .service import has_fault_points
 from .world import HERE, World
@@ -121,7 +121,8 @@ def check_end(world, report):
         instance = instance_of(world)
         world.service.stop()
         world.service.check_log()
-        left = world.engine.left_of(instance) if world.host == "docker" else []
+        left = world.engine.left_of(instance) if world.host == "docker" else \
+            native.left_of(instance, world.service.data)
         if left:
             report.other("after all rows", f"left behind: {left}")
     except Exception as caught:  # the report is the only place it can go

@@ -7,7 +7,7 @@ import threading
 import urllib.parse
 import uuid
 
-from . import actions, client, host_actions, streams
+from . import actions, client, host_actions, native, streams
 from .match import Mismatch, match
 from .proxy import Proxy
 from .schema import Violation
@@ -156,10 +156,14 @@ class Row:
             raise Failure(f"left behind: {left}")
 
     def take_away_rest(self):
-        """What the row's own service left on the engine, by name; removed for the rows to come."""
+        """What the row's own service left on the host, by name; removed for the rows to come."""
         instance = self.variables.get("instance")
-        if not instance or self.world.host != "docker":
+        if not instance:
             return []
+        if self.world.host == "native":
+            left = native.left_of(instance, self.variables["data"])
+            native.take_away(instance, self.variables["data"])
+            return left
         left = self.world.engine.left_of(instance)
         for item in self.world.engine.containers([f"exechost.instance={instance}"]):
             self.world.engine.remove(item["Id"])

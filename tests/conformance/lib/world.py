@@ -4,7 +4,7 @@ import pathlib
 import threading
 import uuid
 
-from . import gitrepo
+from . import gitrepo, native
 from .engine import Engine
 from .schema import Document
 from .service import Service
@@ -32,12 +32,14 @@ class World:
 
     def variables(self):
         known = {"host": self.host, "gitRoot": str(self.git_root),
-                 "engineSocket": self.engine.socket, "binary": str(self.binary)}
+                 "engineSocket": self.engine.socket, "binary": str(self.binary),
+                 "nativeImages": str(self.directory / "images")}
         for name, forms in self.images.items():
             for form, reference in forms.items():
                 known[f"image.{name}.{form}"] = reference
             known[f"image.{name}.digest"] = forms["id"].split("@")[1]
-            known[f"image.{name}"] = forms.get("registry") or forms["id"]
+            known[f"image.{name}"] = forms["id"] if self.host == "native" else \
+                forms.get("registry") or forms["id"]
         return known
 
     def service_config(self, changes, variables):
@@ -46,9 +48,17 @@ class World:
 
     def start_shared(self):
         directory = self.directory / "shared"
+        if self.host == "native":
+            self.import_images()
         config = self.service_config({}, {**self.variables(), "tmp": str(directory)})
         self.service = Service(self.binary, directory, config)
         self.service.start()
+
+    def import_images(self):
+        path = self.directory / "images.json"
+        config = self.service_config({}, {**self.variables(), "tmp": str(self.directory)})
+        path.write_text(json.dumps(config), encoding="utf-8")
+        native.import_images(self.binary, self.images, path, self.directory)
 
     def new_row_directory(self):
         path = self.directory / uuid.uuid4().hex[:10]
