@@ -1,15 +1,11 @@
+#include "guest/exec.h"
 #include "guest/guest.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct pipe_pair {
     int read;
@@ -54,48 +50,6 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Goes through PATH as execvp(3) does, but never hands a file without "#!" to a shell. Returns
- * errno. */
-static int exec_searched(char *const *argv)
-{
-    char file[PATH_MAX];
-    const char *name = argv[0];
-    size_t name_len = strlen(name);
-    const char *path = getenv("PATH");
-    bool denied = false;
-    for (const char *dir = path != NULL ? path : DEFAULT_PATH;; dir++) {
-        size_t dir_len = strcspn(dir, ":");
-        if (dir_len + 1 + name_len < sizeof(file)) {
-            memcpy(file, dir, dir_len);
-            file[dir_len] = '/';
-            size_t start = dir_len == 0 ? 0 : dir_len + 1;
-            memcpy(file + start, name, name_len + 1);
-            execve(file, argv, environ);
-            if (errno == EACCES) {
-                denied = true;
-            } else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV) {
-                return errno;
-            }
-        }
-        dir += dir_len;
-        if (*dir == '\0') {
-            return denied ? EACCES : ENOENT;
-        }
-    }
-}
-
-static int exec_program(char *const *argv)
-{
-    if (argv[0][0] == '\0') {
-        return ENOENT;
-    }
-    if (strchr(argv[0], '/') == NULL) {
-        return exec_searched(argv);
-    }
-    execve(argv[0], argv, environ);
-    return errno;
-}
-
 static _Noreturn void child_fail(const struct child_end *end, bool in_cwd, int errnum)
 {
     struct spawn_failure failure = {.in_cwd = in_cwd, .errnum = errnum};
@@ -121,7 +75,7 @@ static _Noreturn void child_main(const struct child_end *end)
     reset_signals();
     /* What this process has left open by now is the program's own. */
     oom_go_first();
-    child_fail(end, false, exec_program(end->spec->argv));
+    child_fail(end, false, guest_exec(end->spec->argv, environ));
 }
 
 /* True when the child has told that it could not start. */

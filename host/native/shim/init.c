@@ -1,0 +1,315 @@
+/* Process 1 of a sandbox: sets it up from inside, starts programs, reaps everything. Once the first
+ * program runs it has no more rights than that. */
+#include "guest/exec.h"
+#include "host/native/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { CHILDREN_MAX = 32, SPAWN_FDS = 4, STACK_SIZE = 64 * 1024 };
+enum { INIT_SOCKET = 3 };
+
+/* Descriptors of INIT_SPAWN. */
+enum { SPAWN_PLAN, SPAWN_FIRST, SPAWN_SECOND, SPAWN_THIRD };
+
+struct child {
+    pid_t pid; /* 0: free */
+    uint32_t serial;
+};
+
+struct init {
+    int socket;
+    int signals;
+    int null;
+    struct child children[CHILDREN_MAX];
+};
+
+/* What child and parent share while one of them runs. */
+struct launch {
+    const struct plan *plan;
+    int in;
+    int out;
+    int err;
+    int program; /* of a helper, or -1 */
+    int errnum;
+    bool in_cwd;
+};
+
+static void report(const struct init *in, const struct init_event *event)
+{
+    if (wire_send(in->socket, event, sizeof(*event), NULL, 0) != 0) {
+        _exit(1); /* the shim is gone, and nobody else knows of this sandbox */
+    }
+}
+
+static _Noreturn void fail(int socket, const struct sandbox_fault *fault)
+{
+    struct init_event event = {.type = INIT_BROKEN, .errnum = fault->errnum};
+    strncpy(event.text, fault->step, sizeof(event.text) - 1);
+    (void)wire_send(socket, &event, sizeof(event), NULL, 0);
+    _exit(1);
+}
+
+/* --- setting up --- */
+
+static int set_up(const struct init_birth *birth, struct sandbox_fault *fault)
+{
+    if (sandbox_loopback_up(fault) != 0 || sandbox_mounts_enter(birth->mounts, fault) != 0) {
+        return -1;
+    }
+    if (syscall(SYS_sethostname, birth->host_name, strlen(birth->host_name)) != 0) {
+        return sandbox_fail(fault, "set the host name");
+    }
+    return 0;
+}
+
+/* The shim has mapped the ids and put this process into all its groups. */
+static int wait_for_go(int socket)
+{
+    struct init_request request;
+    size_t none = 0;
+    return wire_receive(socket, &request, sizeof(request), NULL, &none) == 1 &&
+                   request.type == INIT_GO
+               ? 0
+               : -1;
+}
+
+static int keep_only(struct init *in)
+{
+    in->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (in->null < 0) {
+        return -1;
+    }
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (dup2(in->null, fd) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int confine(const struct init_birth *birth, struct init *in, struct sandbox_fault *fault)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    if (sandbox_drop(birth->identity, fault) != 0 ||
+        sandbox_seccomp_install(birth->filter, fault) != 0) {
+        return -1;
+    }
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    /* A change of user has cleared it. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    umask(022);
+    if (dup2(birth->socket, INIT_SOCKET) < 0 || fcntl(INIT_SOCKET, F_SETFD, FD_CLOEXEC) != 0 ||
+        syscall(SYS_close_range, INIT_SOCKET + 1, ~0U, 0) != 0 || keep_only(in) != 0) {
+        return sandbox_fail(fault, "keep its own descriptors only");
+    }
+    in->socket = INIT_SOCKET;
+    in->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    return in->signals < 0 ? sandbox_fail(fault, "watch its children") : 0;
+}
+
+/* --- programs --- */
+
+static void run_helper(const struct launch *l)
+{
+    (void)syscall(SYS_execveat, l->program, "", l->plan->argv, l->plan->envp, AT_EMPTY_PATH);
+}
+
+/* Memory is the parent's, which waits; descriptors, signals and the directory are its own. */
+static int child_main(void *arg)
+{
+    struct launch *l = arg;
+    sigset_t none;
+    (void)setsid();
+    if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
+        dup2(l->err, STDERR_FILENO) < 0) {
+        l->errnum = errno;
+        _exit(127);
+    }
+    if (l->plan->cwd[0] != '\0' && chdir(l->plan->cwd) != 0) {
+        l->errnum = errno;
+        l->in_cwd = true;
+        _exit(127);
+    }
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (l->program >= 0) {
+        run_helper(l);
+        l->errnum = errno;
+    } else {
+        l->errnum = guest_exec(l->plan->argv, l->plan->envp);
+    }
+    _exit(127);
+}
+
+static pid_t launch(struct launch *l)
+{
+    static char stack[STACK_SIZE] __attribute__((aligned(16)));
+    return clone(child_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
+}
+
+static struct child *find_child(struct init *in, pid_t pid)
+{
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        if (in->children[i].pid == pid) {
+            return &in->children[i];
+        }
+    }
+    return NULL;
+}
+
+static void refuse(const struct init *in, const struct init_request *r, const struct launch *l)
+{
+    const struct init_event event = {
+        .type = INIT_REFUSED, .serial = r->serial, .errnum = l->errnum, .in_cwd = l->in_cwd};
+    report(in, &event);
+}
+
+static void set_ends(struct launch *l, const struct init *in, const struct init_request *r,
+                     const int *fds)
+{
+    bool helper = (r->flags & INIT_HELPER) != 0;
+    bool has_stdin = (r->flags & INIT_HAS_STDIN) != 0;
+    *l = (struct launch){
+        .in = helper ? fds[SPAWN_FIRST] : has_stdin ? fds[SPAWN_THIRD] : in->null,
+        .out = helper ? fds[SPAWN_SECOND] : fds[SPAWN_FIRST],
+        .err = helper ? in->null : fds[SPAWN_SECOND],
+        .program = helper ? fds[SPAWN_THIRD] : -1,
+    };
+}
+
+static void spawn(struct init *in, const struct init_request *r, const int *fds, size_t count)
+{
+    size_t needed = (r->flags & (INIT_HAS_STDIN | INIT_HELPER)) != 0 ? SPAWN_FDS : SPAWN_FDS - 1;
+    struct plan plan;
+    struct launch l = {.errnum = EPROTO};
+    struct child *slot = find_child(in, 0);
+    if (count != needed || slot == NULL) {
+        l.errnum = slot == NULL ? EAGAIN : EPROTO;
+        refuse(in, r, &l);
+        return;
+    }
+    if (plan_open(fds[SPAWN_PLAN], &plan) != 0) {
+        l.errnum = errno;
+        refuse(in, r, &l);
+        return;
+    }
+    set_ends(&l, in, r, fds);
+    l.plan = &plan;
+    pid_t pid = launch(&l);
+    if (pid < 0) {
+        l.errnum = errno;
+    }
+    if (pid > 0 && l.errnum != 0) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    if (l.errnum != 0) {
+        refuse(in, r, &l);
+    } else {
+        *slot = (struct child){.pid = pid, .serial = r->serial};
+    }
+    plan_close(&plan);
+}
+
+static void pass_signal(const struct init *in, const struct init_request *r)
+{
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        const struct child *child = &in->children[i];
+        if (child->pid != 0 && child->serial == r->serial) {
+            /* A leader in a group of its own making still gets it, and only once. */
+            if (kill(-child->pid, r->signal) != 0 || getpgid(child->pid) != child->pid) {
+                (void)kill(child->pid, r->signal);
+            }
+        }
+    }
+}
+
+static int64_t timeval_ms(const struct timeval *time)
+{
+    return (int64_t)time->tv_sec * 1000 + time->tv_usec / 1000;
+}
+
+static void reap(struct init *in)
+{
+    struct signalfd_siginfo info;
+    struct rusage usage;
+    int status;
+    pid_t pid;
+    while (read(in->signals, &info, sizeof(info)) > 0) {
+    }
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        struct child *child = find_child(in, pid);
+        if (child == NULL) {
+            continue;
+        }
+        const struct init_event event = {
+            .type = INIT_EXITED,
+            .serial = child->serial,
+            .status = status,
+            .cpu_ms = timeval_ms(&usage.ru_utime) + timeval_ms(&usage.ru_stime),
+        };
+        child->pid = 0;
+        report(in, &event);
+    }
+}
+
+/* --- the whole --- */
+
+static void serve(struct init *in)
+{
+    struct init_request request;
+    int fds[SPAWN_FDS];
+    size_t count = SPAWN_FDS;
+    if (wire_receive(in->socket, &request, sizeof(request), fds, &count) != 1) {
+        _exit(1);
+    }
+    if (request.type == INIT_SPAWN) {
+        spawn(in, &request, fds, count);
+    } else if (request.type == INIT_SIGNAL) {
+        pass_signal(in, &request);
+    }
+    for (size_t i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+}
+
+_Noreturn void init_main(const struct init_birth *birth)
+{
+    static struct init in;
+    struct sandbox_fault fault = {.step = "be told to go on", .errnum = EPIPE};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (set_up(birth, &fault) != 0 || wait_for_go(birth->socket) != 0 ||
+        confine(birth, &in, &fault) != 0) {
+        fail(birth->socket, &fault);
+    }
+    const struct init_event up = {.type = INIT_UP};
+    report(&in, &up);
+    for (;;) {
+        struct pollfd ready[2] = {
+            {.fd = in.socket, .events = POLLIN},
+            {.fd = in.signals, .events = POLLIN},
+        };
+        if (poll(ready, 2, -1) < 0 && errno != EINTR) {
+            _exit(1);
+        }
+        if (ready[1].revents != 0) {
+            reap(&in);
+        }
+        if (ready[0].revents != 0) {
+            serve(&in);
+        }
+    }
+}

@@ -1,0 +1,527 @@
+#include "sandbox/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEXT_MAX = 4096, LINE_MAX_BYTES = 4096 };
+enum { PERIOD_US = 100000, NANO_PER_US = 1000, NANO_CPUS = 1000000000, QUOTA_STEP_US = 10 };
+enum { FREEZE_LOOK_MS = 10 };
+
+/* --- small files --- */
+
+static int write_text(int dir, const char *file, const char *text)
+{
+    int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    size_t len = strlen(text);
+    ssize_t n = write(fd, text, len);
+    int errnum = errno;
+    close(fd);
+    errno = errnum;
+    return n == (ssize_t)len ? 0 : -1;
+}
+
+static int write_number(int dir, const char *file, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRId64, value);
+    return write_text(dir, file, text);
+}
+
+static int read_text(int dir, const char *file, char text[TEXT_MAX])
+{
+    int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t n = read(fd, text, TEXT_MAX - 1);
+    int errnum = errno;
+    close(fd);
+    errno = errnum;
+    if (n < 0) {
+        return -1;
+    }
+    text[n] = '\0';
+    return 0;
+}
+
+/* Decimal digits; "max" and anything else is `other`. */
+static int64_t parse_number(const char *text, int64_t other)
+{
+    uint64_t value = 0;
+    if (*text < '0' || *text > '9') {
+        return other;
+    }
+    for (; *text >= '0' && *text <= '9'; text++) {
+        value = value * 10 + (uint64_t)(*text - '0');
+        if (value > (uint64_t)INT64_MAX / 16) {
+            return INT64_MAX;
+        }
+    }
+    return (int64_t)value;
+}
+
+/* The number behind "key " at the start of a line, or the first one when key is NULL; -1. */
+static int64_t read_number(int dir, const char *file, const char *key)
+{
+    char text[TEXT_MAX];
+    if (read_text(dir, file, text) != 0) {
+        return -1;
+    }
+    if (key == NULL) {
+        return parse_number(text, -1);
+    }
+    size_t len = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0 && line[len] == ' ') {
+            return parse_number(line + len + 1, -1);
+        }
+    }
+    return -1;
+}
+
+static const struct cgroup_tree *tree_of(const struct cgroup_set *set, enum cgroup_use use)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if ((set->trees[i].uses & (uint32_t)use) != 0) {
+            return &set->trees[i];
+        }
+    }
+    return NULL;
+}
+
+void cgroup_set_close(struct cgroup_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->trees[i].fd >= 0) {
+            close(set->trees[i].fd);
+        }
+    }
+    set->count = 0;
+}
+
+/* --- finding --- */
+
+static const struct {
+    const char *name;
+    enum cgroup_use use;
+} controllers[] = {
+    {"cpu", CGROUP_CPU},
+    {"memory", CGROUP_MEMORY},
+    {"pids", CGROUP_PIDS},
+    {"freezer", CGROUP_CONTROL},
+};
+
+/* Whether `word` is in a list that `separators` divide. */
+static bool has_word(const char *list, const char *word, const char *separators)
+{
+    size_t len = strlen(word);
+    while (*list != '\0') {
+        size_t part = strcspn(list, separators);
+        if (part == len && strncmp(list, word, len) == 0) {
+            return true;
+        }
+        list += part;
+        list += *list != '\0';
+    }
+    return false;
+}
+
+static uint32_t uses_of_list(const char *list, const char *separators)
+{
+    uint32_t uses = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
+        if (has_word(list, controllers[i].name, separators)) {
+            uses |= (uint32_t)controllers[i].use;
+        }
+    }
+    return uses;
+}
+
+struct found {
+    struct cgroup_set *roots;
+    uint32_t served;
+};
+
+static int add_tree(struct found *f, uint32_t version, uint32_t uses, const char *path)
+{
+    uses &= ~f->served;
+    if (uses == 0 || f->roots->count == CGROUP_TREES_MAX) {
+        return 0;
+    }
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    f->roots->trees[f->roots->count++] =
+        (struct cgroup_tree){.version = version, .uses = uses, .fd = fd};
+    f->served |= uses;
+    return 0;
+}
+
+static uint32_t unified_uses(const char *path)
+{
+    char text[TEXT_MAX];
+    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) {
+        return 0;
+    }
+    int result = read_text(dir, "cgroup.controllers", text);
+    close(dir);
+    return CGROUP_CONTROL | (result == 0 ? uses_of_list(text, " \n") : 0);
+}
+
+/* A line of mountinfo: … … … root path options … - type source super-options. Mount points of
+ * hierarchies have no characters that would be escaped. */
+static int look_at(struct found *f, char *line, unsigned version)
+{
+    char *tail = strstr(line, " - ");
+    char *fields[5] = {NULL};
+    if (tail == NULL) {
+        return 0;
+    }
+    char *save = NULL;
+    char *word = strtok_r(line, " ", &save);
+    for (size_t i = 0; i < ARRAY_SIZE(fields) && word != NULL; i++) {
+        fields[i] = word;
+        word = strtok_r(NULL, " ", &save);
+    }
+    char *type = strtok_r(tail + 3, " ", &save);
+    char *source = strtok_r(NULL, " ", &save);
+    char *options = strtok_r(NULL, " \n", &save);
+    if (fields[4] == NULL || type == NULL || source == NULL || options == NULL) {
+        return 0;
+    }
+    if (version == 2 && strcmp(type, "cgroup2") == 0) {
+        return add_tree(f, 2, unified_uses(fields[4]), fields[4]);
+    }
+    if (version == 1 && strcmp(type, "cgroup") == 0) {
+        return add_tree(f, 1, uses_of_list(options, ","), fields[4]);
+    }
+    return 0;
+}
+
+static int look_for(struct found *f, unsigned version)
+{
+    char line[LINE_MAX_BYTES];
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    int result = 0;
+    if (file == NULL) {
+        return -1;
+    }
+    while (result == 0 && fgets(line, sizeof(line), file) != NULL) {
+        result = look_at(f, line, version);
+    }
+    (void)fclose(file);
+    return result;
+}
+
+int cgroup_find(struct cgroup_set *roots, struct sandbox_fault *fault)
+{
+    static const struct {
+        enum cgroup_use use;
+        const char *missing;
+    } needed[] = {
+        {CGROUP_CPU, "find the cpu controller"},
+        {CGROUP_MEMORY, "find the memory controller"},
+        {CGROUP_PIDS, "find the pids controller"},
+        {CGROUP_CONTROL, "find a hierarchy that freezes"},
+    };
+    struct found f = {.roots = roots};
+    *roots = (struct cgroup_set)CGROUP_SET_INIT;
+    if (look_for(&f, 2) != 0 || look_for(&f, 1) != 0) {
+        (void)sandbox_fail(fault, "look for cgroup hierarchies");
+        cgroup_set_close(roots);
+        return -1;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+        if ((f.served & (uint32_t)needed[i].use) == 0) {
+            errno = ENODEV;
+            (void)sandbox_fail(fault, needed[i].missing);
+            cgroup_set_close(roots);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* --- groups --- */
+
+int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
+                 struct cgroup_set *out)
+{
+    *out = (struct cgroup_set)CGROUP_SET_INIT;
+    for (uint32_t i = 0; i < parents->count; i++) {
+        const struct cgroup_tree *parent = &parents->trees[i];
+        if (make && mkdirat(parent->fd, name, 0755) != 0 && errno != EEXIST) {
+            return -1;
+        }
+        int fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 && (make || errno != ENOENT)) {
+            return -1;
+        }
+        if (fd >= 0) {
+            out->trees[out->count++] = (struct cgroup_tree){
+                .version = parent->version, .uses = parent->uses, .fd = fd};
+        }
+    }
+    return 0;
+}
+
+int cgroup_delegate(const struct cgroup_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct cgroup_tree *tree = &set->trees[i];
+        for (size_t c = 0; tree->version == 2 && c < ARRAY_SIZE(controllers); c++) {
+            char text[16];
+            if ((tree->uses & (uint32_t)controllers[c].use) == 0 ||
+                controllers[c].use == CGROUP_CONTROL) {
+                continue;
+            }
+            snprintf(text, sizeof(text), "+%s", controllers[c].name);
+            if (write_text(tree->fd, "cgroup.subtree_control", text) != 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+int cgroup_remove(const struct cgroup_set *parents, const char *name)
+{
+    int errnum = 0;
+    for (uint32_t i = 0; i < parents->count; i++) {
+        if (unlinkat(parents->trees[i].fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+            errnum = errno;
+        }
+    }
+    errno = errnum;
+    return errnum == 0 ? 0 : -1;
+}
+
+bool cgroup_exists(const struct cgroup_set *parents, const char *name)
+{
+    for (uint32_t i = 0; i < parents->count; i++) {
+        if (faccessat(parents->trees[i].fd, name, F_OK, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- limits --- */
+
+static int64_t quota_us(int64_t nano_cpus)
+{
+    int64_t us = nano_cpus / NANO_PER_US * (PERIOD_US / 1000) / 1000;
+    return us < 1000 ? 1000 : us;
+}
+
+static int limit_cpu(const struct cgroup_tree *tree, int64_t nano_cpus)
+{
+    char text[48];
+    if (tree->version == 2) {
+        snprintf(text, sizeof(text), "%" PRId64 " %d", quota_us(nano_cpus), PERIOD_US);
+        return write_text(tree->fd, "cpu.max", text);
+    }
+    if (write_number(tree->fd, "cpu.cfs_period_us", PERIOD_US) != 0) {
+        return -1;
+    }
+    return write_number(tree->fd, "cpu.cfs_quota_us", quota_us(nano_cpus));
+}
+
+/* Where the machine counts swap it may use none; where it does not, version 1 is told not to. */
+static int limit_memory(const struct cgroup_tree *tree, int64_t bytes)
+{
+    if (tree->version == 2) {
+        if (write_number(tree->fd, "memory.max", bytes) != 0 ||
+            write_number(tree->fd, "memory.oom.group", 1) != 0) {
+            return -1;
+        }
+        return write_number(tree->fd, "memory.swap.max", 0) == 0 || errno == ENOENT ? 0 : -1;
+    }
+    if (write_number(tree->fd, "memory.limit_in_bytes", bytes) != 0) {
+        return -1;
+    }
+    if (write_number(tree->fd, "memory.memsw.limit_in_bytes", bytes) == 0) {
+        return 0;
+    }
+    return errno == ENOENT ? write_number(tree->fd, "memory.swappiness", 0) : -1;
+}
+
+int cgroup_limit(const struct cgroup_set *set, const struct cgroup_limits *limits,
+                 struct sandbox_fault *fault)
+{
+    const struct cgroup_tree *cpu = tree_of(set, CGROUP_CPU);
+    const struct cgroup_tree *memory = tree_of(set, CGROUP_MEMORY);
+    const struct cgroup_tree *pids = tree_of(set, CGROUP_PIDS);
+    if (cpu == NULL || limit_cpu(cpu, limits->nano_cpus) != 0) {
+        return sandbox_fail(fault, "limit the cpu");
+    }
+    if (memory == NULL || limit_memory(memory, limits->memory_bytes) != 0) {
+        return sandbox_fail(fault, "limit the memory");
+    }
+    if (pids == NULL || write_number(pids->fd, "pids.max", limits->pids) != 0) {
+        return sandbox_fail(fault, "limit the processes");
+    }
+    return 0;
+}
+
+static int64_t read_nano_cpus(const struct cgroup_tree *tree)
+{
+    char text[TEXT_MAX];
+    const char *file = tree->version == 2 ? "cpu.max" : "cpu.cfs_quota_us";
+    if (read_text(tree->fd, file, text) != 0) {
+        return -1;
+    }
+    int64_t us = parse_number(text, INT64_MAX);
+    return us == INT64_MAX ? us : us * (NANO_CPUS / PERIOD_US);
+}
+
+int cgroup_read_limits(const struct cgroup_set *set, struct cgroup_limits *out)
+{
+    const struct cgroup_tree *cpu = tree_of(set, CGROUP_CPU);
+    const struct cgroup_tree *memory = tree_of(set, CGROUP_MEMORY);
+    const struct cgroup_tree *pids = tree_of(set, CGROUP_PIDS);
+    if (cpu == NULL || memory == NULL || pids == NULL) {
+        errno = ENODEV;
+        return -1;
+    }
+    const char *memory_file = memory->version == 2 ? "memory.max" : "memory.limit_in_bytes";
+    *out = (struct cgroup_limits){
+        .nano_cpus = read_nano_cpus(cpu),
+        .memory_bytes = read_number(memory->fd, memory_file, NULL),
+        .pids = read_number(pids->fd, "pids.max", NULL),
+    };
+    return 0;
+}
+
+bool cgroup_limits_match(const struct cgroup_limits *asked, const struct cgroup_limits *applied)
+{
+    int64_t page = sysconf(_SC_PAGESIZE);
+    return applied->nano_cpus == quota_us(asked->nano_cpus) * (NANO_CPUS / PERIOD_US) &&
+           applied->memory_bytes == asked->memory_bytes / page * page &&
+           applied->pids == asked->pids;
+}
+
+/* --- members --- */
+
+int cgroup_birth_fd(const struct cgroup_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->trees[i].version == 2) {
+            return set->trees[i].fd;
+        }
+    }
+    return -1;
+}
+
+int cgroup_attach(const struct cgroup_set *set, pid_t pid)
+{
+    int born = cgroup_birth_fd(set);
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->trees[i].fd != born &&
+            write_number(set->trees[i].fd, "cgroup.procs", pid) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int cgroup_kill(const struct cgroup_set *set)
+{
+    const struct cgroup_tree *tree = tree_of(set, CGROUP_CONTROL);
+    if (tree == NULL || tree->version != 2) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    if (write_text(tree->fd, "cgroup.kill", "1") != 0) {
+        errno = errno == ENOENT ? ENOTSUP : errno;
+        return -1;
+    }
+    return 0;
+}
+
+static bool is_state(const struct cgroup_tree *tree, bool frozen)
+{
+    char text[TEXT_MAX];
+    if (tree->version == 2) {
+        return read_number(tree->fd, "cgroup.events", "frozen") == (frozen ? 1 : 0);
+    }
+    return read_text(tree->fd, "freezer.state", text) == 0 &&
+           strncmp(text, frozen ? "FROZEN" : "THAWED", 6) == 0;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The kernel tells of a change by POLLPRI; version 1 only when asked again. */
+static void wait_for_change(const struct cgroup_tree *tree, int events)
+{
+    struct pollfd look = {.fd = tree->version == 2 ? events : -1, .events = POLLPRI};
+    (void)poll(&look, 1, tree->version == 2 ? FREEZE_LOOK_MS : 1);
+}
+
+int cgroup_freeze(const struct cgroup_set *set, bool freeze, int timeout_ms)
+{
+    const struct cgroup_tree *tree = tree_of(set, CGROUP_CONTROL);
+    int64_t until = now_ms() + timeout_ms;
+    if (tree == NULL) {
+        errno = ENODEV;
+        return -1;
+    }
+    int events = openat(tree->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    int result = tree->version == 2
+                     ? write_text(tree->fd, "cgroup.freeze", freeze ? "1" : "0")
+                     : write_text(tree->fd, "freezer.state", freeze ? "FROZEN" : "THAWED");
+    while (result == 0 && freeze && !is_state(tree, true)) {
+        if (now_ms() >= until) {
+            errno = ETIMEDOUT;
+            result = -1;
+        } else {
+            wait_for_change(tree, events);
+        }
+    }
+    int errnum = errno;
+    if (events >= 0) {
+        close(events);
+    }
+    errno = errnum;
+    return result;
+}
+
+bool cgroup_is_frozen(const struct cgroup_set *set)
+{
+    const struct cgroup_tree *tree = tree_of(set, CGROUP_CONTROL);
+    if (tree != NULL && tree->version == 2) {
+        return read_number(tree->fd, "cgroup.freeze", NULL) == 1;
+    }
+    return tree != NULL && !is_state(tree, false);
+}
+
+bool cgroup_populated(const struct cgroup_set *set)
+{
+    const struct cgroup_tree *tree = tree_of(set, CGROUP_CONTROL);
+    char text[TEXT_MAX];
+    if (tree == NULL) {
+        return false;
+    }
+    if (tree->version == 2) {
+        return read_number(tree->fd, "cgroup.events", "populated") == 1;
+    }
+    return read_text(tree->fd, "cgroup.procs", text) == 0 && text[0] != '\0';
+}

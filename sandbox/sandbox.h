@@ -1,0 +1,91 @@
+/* What holds a program in: namespaces, mounts, identity, limits, system calls. Shared by the native
+ * host's shim and by whatever else runs untrusted programs. Linked into small static programs as
+ * well as into the service: nothing here allocates, starts threads or knows more than libc.
+ *
+ * Functions return 0 or -1 with errno and, where they take a struct sandbox_fault, the step that
+ * failed. One thread at a time; all may block for as long as the kernel takes. THREATS.md says what
+ * each part is there for. */
+#ifndef EXECHOST_SANDBOX_SANDBOX_H
+#define EXECHOST_SANDBOX_SANDBOX_H
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sandbox_fault {
+    const char *step; /* static text: "mount /proc" */
+    int errnum;
+};
+/* Notes the step with errno as it is; returns -1. */
+int sandbox_fail(struct sandbox_fault *fault, const char *step);
+
+/* --- namespaces.c --- */
+
+/* Forks into new user, mount, pid, network, IPC, UTS and cgroup namespaces. `cgroup_fd`: directory
+ * of a unified cgroup to be born in, or -1. As fork(2); the child is process 1 in there, without
+ * mappings yet. */
+pid_t sandbox_clone(int cgroup_fd, int *pidfd) WARN_UNUSED;
+
+/* The one user and group of a sandbox, inside and outside. */
+struct sandbox_identity {
+    uint32_t uid; /* inside */
+    uint32_t gid;
+    uint32_t host_uid;
+    uint32_t host_gid;
+};
+/* From outside: maps the child's ids. */
+int sandbox_map_identity(pid_t pid, const struct sandbox_identity *id,
+                         struct sandbox_fault *fault) WARN_UNUSED;
+/* From inside, with all capabilities of the new user namespace. */
+int sandbox_loopback_up(struct sandbox_fault *fault) WARN_UNUSED;
+/* Joins all namespaces of a process 1, but not its cgroups; the next fork is inside. */
+int sandbox_join(int pidfd, struct sandbox_fault *fault) WARN_UNUSED;
+
+/* --- mounts.c --- */
+
+struct sandbox_disk {
+    int64_t workspace_bytes;
+    int64_t workspace_inodes;
+    int64_t tmp_bytes;
+    int64_t shm_bytes;
+};
+
+/* Mounts that stand nowhere yet. */
+struct sandbox_mounts {
+    int root;
+    int devices;
+    int workspace;
+    int tmp;
+    int shm;
+};
+#define SANDBOX_MOUNTS_INIT                                                                        \
+    {                                                                                              \
+        .root = -1, .devices = -1, .workspace = -1, .tmp = -1, .shm = -1                           \
+    }
+
+/* Makes them with the caller's rights: the image read-only and private, and four tmpfs. `image` is a
+ * directory of the caller's mount namespace. */
+int sandbox_mounts_make(struct sandbox_mounts *mounts, int image, const struct sandbox_disk *disk,
+                        const struct sandbox_identity *id,
+                        struct sandbox_fault *fault) WARN_UNUSED;
+void sandbox_mounts_close(struct sandbox_mounts *mounts);
+/* Inside the new namespaces: builds the tree upon the current directory, makes it the root and lets
+ * go of everything else. The current directory is /workspace afterwards. */
+int sandbox_mounts_enter(const struct sandbox_mounts *mounts,
+                         struct sandbox_fault *fault) WARN_UNUSED;
+
+/* --- privileges.c --- */
+
+/* Becomes the user inside, without groups, capabilities or a way back; no core dumps, bounded
+ * descriptors, an own session keyring. */
+int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
+
+enum { SANDBOX_SECCOMP_MAX = 4096 * 8 };
+/* Installs a filter that sandbox_seccomp_build made: the whole of the file behind `fd`, which is
+ * read from its start and stays open. Needs no_new_privs, as sandbox_drop leaves it. */
+int sandbox_seccomp_install(int fd, struct sandbox_fault *fault) WARN_UNUSED;
+
+#endif
