@@ -53,6 +53,8 @@ struct host_exec_result {
     bool runner_killed; /* the exit code is the host's word for a runner that was killed: memory may
                          * have been why */
     bool lost;          /* the host lost the command (engine gone, container gone): no result */
+    bool timed_out;     /* its time was over while no service was there, and the host ended it */
+    bool detached;      /* the service stops, the command goes on: nothing is to be recorded */
     int64_t cpu_ms;     /* of the command's process tree as far as waited for; -1 unknown */
     int64_t memory_peak_bytes; /* of the execution; -1 unknown */
     struct host_usage usage;   /* of the execution up to now */
@@ -80,6 +82,7 @@ struct host_exec_plan {
     const void *stdin_data;         /* copied before exec returns */
     size_t stdin_len;
     bool stdin_open; /* more comes by exec_input, behind stdin_data; false: EOF follows it */
+    int64_t timeout_ms; /* of the command, as far as the host sees to it alone; < 0: none */
     struct host_limits limits; /* of the execution */
 };
 
@@ -91,6 +94,15 @@ struct host_exec_ref {
     struct host_identity id;
     const char *handle;
     const char *command_id;
+};
+
+/* A command that an earlier run of the service started; everything borrowed. */
+struct host_exec_resume {
+    struct host_exec_ref command;
+    const char *name; /* argv[0] and cwd, for texts */
+    const char *cwd;
+    int64_t stdout_bytes; /* so much of its output is recorded already */
+    int64_t stderr_bytes;
 };
 
 /* --- recovery --- */
@@ -148,6 +160,7 @@ struct host_status {
 
 struct host_ops {
     const char *name; /* "docker", "native" */
+    bool commands_survive; /* what runs goes on without the service; then `exec_resume` is there */
 
     /* Looks whether the host can work now; never fails, says so in `out`. */
     void (*probe)(struct host *h, struct host_status *out);
@@ -166,6 +179,11 @@ struct host_ops {
     /* Starts a program; on success `events.finished` will be called exactly once. */
     int (*exec)(struct host *h, const struct host_exec_plan *plan,
                 const struct host_exec_events *events, struct error *err);
+    /* Takes a command that survived into use again, running or over: output behind what is known and
+     * `events.finished` come as after exec. A command that the host knows nothing of is `lost`. Only
+     * for an execution that was adopted. */
+    int (*exec_resume)(struct host *h, const struct host_exec_resume *resume,
+                       const struct host_exec_events *events, struct error *err);
     /* Queues bytes (copied) of standard input behind those before; `eof` closes it behind them. The
      * bytes of one call stay together. Of a program that has closed its end they are dropped.
      * ERROR_COMMAND_NOT_FOUND: it is not running here (any more); ERROR_INVALID_REQUEST: it was
@@ -209,8 +227,8 @@ struct host_ops {
     int (*image_import)(struct host *h, const char *name, const char *file, struct host_image *out,
                         struct error *err);
 
-    /* The service stops: every running command's `finished` comes now (lost), then no event comes
-     * any more. Operations under way go on. */
+    /* The service stops: every running command's `finished` comes now (lost, or detached where
+     * commands survive), then no event comes any more. Operations under way go on. */
     void (*stop)(struct host *h);
     /* After stop, when no operation is under way. */
     void (*free)(struct host *h);

@@ -52,6 +52,18 @@ static int tmpfs_make(const struct tmpfs_spec *spec)
     return mount;
 }
 
+/* What is mounted upon must be there; images may lack any of it. */
+static int make_places(int image)
+{
+    static const char *const places[] = {"dev", "proc", "sys", "tmp", "workspace"};
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        if (mkdirat(image, places[i], 0755) != 0 && errno != EEXIST) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* Read-only, without set-user-ID programs and devices, and out of reach of the machine's own
  * mounting and unmounting. */
 static int image_make(int image)
@@ -147,6 +159,9 @@ int sandbox_mounts_make(struct sandbox_mounts *mounts, int image, const struct s
                                    .inodes = SHM_INODES,
                                    .mode = "1777",
                                    .attributes = guarded | MOUNT_ATTR_NOEXEC};
+    if (make_places(image) != 0) {
+        return sandbox_fail(fault, "make directories to mount upon in the image");
+    }
     if ((mounts->root = image_make(image)) < 0) {
         return sandbox_fail(fault, "take the image's root");
     }
@@ -318,8 +333,5 @@ int sandbox_mounts_enter(const struct sandbox_mounts *mounts, struct sandbox_fau
     if (umount2(".", MNT_DETACH) != 0) {
         return sandbox_fail(fault, "let go of the old root");
     }
-    if (chdir("/workspace") != 0) {
-        return sandbox_fail(fault, "go to /workspace");
-    }
-    return 0;
+    return chdir("/") != 0 ? sandbox_fail(fault, "go to the root") : 0;
 }

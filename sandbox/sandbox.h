@@ -73,7 +73,7 @@ int sandbox_mounts_make(struct sandbox_mounts *mounts, int image, const struct s
                         struct sandbox_fault *fault) WARN_UNUSED;
 void sandbox_mounts_close(struct sandbox_mounts *mounts);
 /* Inside the new namespaces: builds the tree upon the current directory, makes it the root and lets
- * go of everything else. The current directory is /workspace afterwards. */
+ * go of everything else. The current directory is the root afterwards. */
 int sandbox_mounts_enter(const struct sandbox_mounts *mounts,
                          struct sandbox_fault *fault) WARN_UNUSED;
 

@@ -1,7 +1,7 @@
 #include "host/docker/process.h"
 
 #include "guest/protocol.h"
-#include "host/docker/guest_binary.h"
+#include "host/guest_binary.h"
 
 #include <string.h>
 

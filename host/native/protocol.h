@@ -104,7 +104,6 @@ enum shim_event_type {
     SHIM_FINISHED, /* the command is over; all its output has been told of */
     SHIM_HELPED,   /* the helper of `serial` is over: `status` */
     SHIM_GONE,     /* nothing runs inside any more */
-    SHIM_OOM,      /* memory ran out while no command was running */
 };
 
 enum shim_result_flags {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -38,16 +39,31 @@ static void tell_output(struct shim *s)
         return;
     }
     memcpy(event.command, c->id, sizeof(event.command));
-    shim_tell(s, &event, NULL, 0);
-    c->spool_told = c->spool_end;
+    if (shim_tell(s, &event)) {
+        c->spool_told = c->spool_end;
+    }
 }
 
 void command_tell(struct shim *s)
 {
+    struct command *c = &s->command;
     tell_output(s);
-    if (!s->command.running && s->command.id[0] != '\0') {
-        shim_tell(s, &s->command.result, NULL, 0);
+    if (!c->running && c->id[0] != '\0' && !c->told && c->spool_told == c->spool_end) {
+        c->told = shim_tell(s, &c->result);
     }
+}
+
+bool command_has_news(const struct shim *s)
+{
+    const struct command *c = &s->command;
+    return c->id[0] != '\0' && (c->spool_told != c->spool_end || (!c->running && !c->told));
+}
+
+void command_tell_anew(struct shim *s)
+{
+    s->command.told = false;
+    s->command.spool_told = 0;
+    command_tell(s);
 }
 
 static void finish(struct shim *s)
@@ -292,7 +308,7 @@ int command_signal(struct shim *s, const struct shim_request *request)
         return ESRCH;
     }
     to_init.signal = (int32_t)request->value;
-    return wire_send(s->init, &to_init, sizeof(to_init), NULL, 0) == 0 ? 0 : errno;
+    return wire_send(s->init, &to_init, sizeof(to_init), NULL, 0, MSG_DONTWAIT) == 0 ? 0 : errno;
 }
 
 /* --- start --- */
@@ -382,7 +398,7 @@ static int ask_init(struct shim *s, struct ends *e, int plan, bool has_stdin)
     struct init_request spawn = request_for(c, INIT_SPAWN);
     const int fds[] = {plan, e->out[1], e->err[1], e->in[0]};
     spawn.flags = has_stdin ? INIT_HAS_STDIN : 0;
-    if (wire_send(s->init, &spawn, sizeof(spawn), fds, has_stdin ? 4 : 3) != 0) {
+    if (wire_send(s->init, &spawn, sizeof(spawn), fds, has_stdin ? 4 : 3, MSG_DONTWAIT) != 0) {
         return -1;
     }
     c->streams[0].fd = take_end(&e->out[0]);

@@ -4,12 +4,30 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { FREEZE_WAIT_MS = 10 * 1000, HELPER_FDS = 4 };
+enum { FREEZE_WAIT_MS = 10 * 1000, ANSWER_WAIT_MS = 1000, HELPER_FDS = 4 };
 
-void shim_tell(struct shim *s, const struct shim_event *event, const int *fds, size_t fd_count)
+bool shim_tell(struct shim *s, const struct shim_event *event)
 {
-    if (s->service >= 0 && wire_send(s->service, event, sizeof(*event), fds, fd_count) != 0) {
+    if (s->service < 0) {
+        return false;
+    }
+    if (wire_send(s->service, event, sizeof(*event), NULL, 0, MSG_DONTWAIT) == 0) {
+        return true;
+    }
+    if (errno != EAGAIN) {
         shim_close(&s->service);
+    }
+    return false;
+}
+
+void shim_answer(struct shim *s, const struct shim_event *event)
+{
+    struct pollfd room = {.fd = s->service, .events = POLLOUT};
+    if (!shim_tell(s, event) && s->service >= 0) {
+        (void)poll(&room, 1, ANSWER_WAIT_MS);
+        if (!shim_tell(s, event)) {
+            shim_close(&s->service);
+        }
     }
 }
 
@@ -42,7 +60,7 @@ void shim_greet(struct shim *s)
     }
     event.workspace_bytes = shim_workspace_bytes(s, true);
     memcpy(event.command, s->command.id, sizeof(event.command));
-    shim_tell(s, &event, NULL, 0);
+    shim_answer(s, &event);
 }
 
 void control_accept(struct shim *s)
@@ -59,6 +77,7 @@ void control_accept(struct shim *s)
     }
     shim_close(&s->service);
     s->service = fd;
+    s->gone_told = false;
     shim_greet(s);
 }
 
@@ -66,15 +85,14 @@ void control_accept(struct shim *s)
 
 static void resume(struct shim *s, const struct shim_request *request)
 {
-    struct command *c = &s->command;
+    const struct command *c = &s->command;
     if (strncmp(c->id, request->command, sizeof(c->id)) != 0) {
         struct shim_event none = {.type = SHIM_FINISHED, .flags = SHIM_LOST, .errnum = ENOENT};
         memcpy(none.command, request->command, sizeof(none.command));
-        shim_tell(s, &none, NULL, 0);
+        shim_answer(s, &none);
         return;
     }
-    c->spool_told = 0;
-    command_tell(s);
+    command_tell_anew(s);
 }
 
 static int obey(struct shim *s, const struct shim_request *request, const int *fds, size_t count)
@@ -99,7 +117,7 @@ static void exec(struct shim *s, const struct shim_request *request, const int *
     if (result != 0) {
         struct shim_event refused = {.type = SHIM_FINISHED, .flags = SHIM_LOST, .errnum = result};
         memcpy(refused.command, request->command, sizeof(refused.command));
-        shim_tell(s, &refused, NULL, 0);
+        shim_answer(s, &refused);
     }
 }
 
@@ -107,7 +125,7 @@ static void reply(struct shim *s, const struct shim_request *request, const int 
 {
     struct shim_event event = {.type = SHIM_REPLY, .serial = request->serial};
     event.errnum = obey(s, request, fds, count);
-    shim_tell(s, &event, NULL, 0);
+    shim_answer(s, &event);
     if (request->type == SHIM_TERMINATE && event.errnum == 0) {
         _exit(0);
     }
@@ -118,8 +136,11 @@ void control_receive(struct shim *s)
     struct shim_request request;
     int fds[HELPER_FDS];
     size_t count = HELPER_FDS;
-    if (wire_receive(s->service, &request, sizeof(request), fds, &count) != 1) {
-        shim_close(&s->service);
+    int got = wire_receive(s->service, &request, sizeof(request), fds, &count, MSG_DONTWAIT);
+    if (got != 1) {
+        if (got == 0 || errno != EAGAIN) {
+            shim_close(&s->service);
+        }
         return;
     }
     request.command[SHIM_ID_SIZE - 1] = '\0';

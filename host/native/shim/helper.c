@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,7 +20,7 @@ static int start_by_init(struct shim *s, const struct shim_request *request, con
         .type = INIT_SPAWN, .serial = request->serial | 0x80000000U, .flags = INIT_HELPER};
     const int order[] = {fds[HELPER_PLAN], fds[HELPER_STDIN], fds[HELPER_STDOUT],
                          fds[HELPER_PROGRAM]};
-    return wire_send(s->init, &spawn, sizeof(spawn), order, HELPER_FDS) == 0 ? 0 : errno;
+    return wire_send(s->init, &spawn, sizeof(spawn), order, HELPER_FDS, MSG_DONTWAIT) == 0 ? 0 : errno;
 }
 
 /* In the pid namespace already; everything else is still to be joined. */
@@ -98,7 +99,7 @@ void helper_ended(struct shim *s, pid_t pid, int status)
             const struct shim_event event = {
                 .type = SHIM_HELPED, .serial = s->helper_serials[i], .status = status};
             s->helper_pids[i] = 0;
-            shim_tell(s, &event, NULL, 0);
+            shim_answer(s, &event);
         }
     }
 }

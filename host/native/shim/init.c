@@ -47,7 +47,7 @@ struct launch {
 
 static void report(const struct init *in, const struct init_event *event)
 {
-    if (wire_send(in->socket, event, sizeof(*event), NULL, 0) != 0) {
+    if (wire_send(in->socket, event, sizeof(*event), NULL, 0, 0) != 0) {
         _exit(1); /* the shim is gone, and nobody else knows of this sandbox */
     }
 }
@@ -56,7 +56,7 @@ static _Noreturn void fail(int socket, const struct sandbox_fault *fault)
 {
     struct init_event event = {.type = INIT_BROKEN, .errnum = fault->errnum};
     strncpy(event.text, fault->step, sizeof(event.text) - 1);
-    (void)wire_send(socket, &event, sizeof(event), NULL, 0);
+    (void)wire_send(socket, &event, sizeof(event), NULL, 0, 0);
     _exit(1);
 }
 
@@ -78,7 +78,7 @@ static int wait_for_go(int socket)
 {
     struct init_request request;
     size_t none = 0;
-    return wire_receive(socket, &request, sizeof(request), NULL, &none) == 1 &&
+    return wire_receive(socket, &request, sizeof(request), NULL, &none, 0) == 1 &&
                    request.type == INIT_GO
                ? 0
                : -1;
@@ -106,6 +106,9 @@ static int confine(const struct init_birth *birth, struct init *in, struct sandb
     if (sandbox_drop(birth->identity, fault) != 0 ||
         sandbox_seccomp_install(birth->filter, fault) != 0) {
         return -1;
+    }
+    if (chdir("/workspace") != 0) {
+        return sandbox_fail(fault, "go to /workspace");
     }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* A change of user has cleared it. */
@@ -273,7 +276,7 @@ static void serve(struct init *in)
     struct init_request request;
     int fds[SPAWN_FDS];
     size_t count = SPAWN_FDS;
-    if (wire_receive(in->socket, &request, sizeof(request), fds, &count) != 1) {
+    if (wire_receive(in->socket, &request, sizeof(request), fds, &count, 0) != 1) {
         _exit(1);
     }
     if (request.type == INIT_SPAWN) {

@@ -10,8 +10,17 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
+#include <time.h>
+
+int64_t shim_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static struct shim shim = {
     .group = CGROUP_SET_INIT,
@@ -40,7 +49,7 @@ static int receive_start(struct shim *s)
 {
     int fds[SHIM_FDS_MAX];
     size_t count = SHIM_FDS_MAX;
-    if (wire_receive(SHIM_FD, &s->start, sizeof(s->start), fds, &count) != 1) {
+    if (wire_receive(SHIM_FD, &s->start, sizeof(s->start), fds, &count, 0) != 1) {
         return -1;
     }
     const struct shim_start *start = &s->start;
@@ -89,7 +98,7 @@ static _Noreturn void give_up(struct shim *s, const struct sandbox_fault *fault)
         /* What could not be removed is the service's to find: the groups have its name. */
         event.flags = SHIM_LOST;
     }
-    shim_tell(s, &event, NULL, 0);
+    shim_answer(s, &event);
     _exit(1);
 }
 
@@ -98,7 +107,9 @@ static _Noreturn void give_up(struct shim *s, const struct sandbox_fault *fault)
 static void watch(struct shim *s)
 {
     s->poll[SLOT_LISTEN] = (struct pollfd){.fd = s->fds[SHIM_START_LISTEN], .events = POLLIN};
-    s->poll[SLOT_SERVICE] = (struct pollfd){.fd = s->service, .events = POLLIN};
+    bool news = command_has_news(s) || (s->init_pid == 0 && !s->gone_told);
+    s->poll[SLOT_SERVICE] =
+        (struct pollfd){.fd = s->service, .events = (short)(news ? POLLIN | POLLOUT : POLLIN)};
     s->poll[SLOT_INIT] = (struct pollfd){.fd = s->init, .events = POLLIN};
     s->poll[SLOT_SIGNAL] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     s->poll[SLOT_OOM] = (struct pollfd){.fd = s->oom, .events = POLLIN | POLLPRI};
@@ -140,7 +151,7 @@ static void hear_init(struct shim *s)
 {
     struct init_event event;
     size_t none = 0;
-    if (wire_receive(s->init, &event, sizeof(event), NULL, &none) != 1) {
+    if (wire_receive(s->init, &event, sizeof(event), NULL, &none, MSG_DONTWAIT) != 1) {
         shim_close(&s->init); /* its end as a process is what counts */
         return;
     }
@@ -149,7 +160,7 @@ static void hear_init(struct shim *s)
                                           .serial = event.serial & 0x7fffffffU,
                                           .errnum = event.errnum,
                                           .status = event.status};
-        shim_tell(s, &helped, NULL, 0);
+        shim_answer(s, &helped);
     } else {
         command_init_event(s, &event);
     }
@@ -167,9 +178,8 @@ static void hear_oom(struct shim *s)
 static void tell_gone(struct shim *s)
 {
     const struct shim_event event = {.type = SHIM_GONE};
-    if (s->init_pid == 0 && !s->gone_told && s->service >= 0) {
-        s->gone_told = true;
-        shim_tell(s, &event, NULL, 0);
+    if (s->init_pid == 0 && !s->gone_told) {
+        s->gone_told = shim_tell(s, &event);
     }
 }
 
@@ -185,7 +195,8 @@ static void serve(struct shim *s)
         reap(s);
     }
     command_serve(s);
-    if (s->poll[SLOT_SERVICE].revents != 0 && s->service >= 0) {
+    command_tell(s);
+    if ((s->poll[SLOT_SERVICE].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && s->service >= 0) {
         control_receive(s);
     }
     if (s->poll[SLOT_LISTEN].revents != 0) {

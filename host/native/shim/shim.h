@@ -5,6 +5,7 @@
 #define EXECHOST_HOST_NATIVE_SHIM_SHIM_H
 
 #include "host/native/protocol.h"
+#include "host/native/wire.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/sandbox.h"
 
@@ -19,14 +20,6 @@ static inline void shim_close(int *fd)
 }
 
 int64_t shim_now_ms(void);
-
-/* --- wire.c: messages with descriptors --- */
-
-/* Sends all of it or nothing; -1 with errno. */
-int wire_send(int fd, const void *data, size_t len, const int *fds, size_t fd_count);
-/* Receives one message of exactly `len` bytes; descriptors beyond `*fd_count` are closed. Returns 1;
- * 0 at the end; -1 with errno (EPROTO: another length). */
-int wire_receive(int fd, void *data, size_t len, int *fds, size_t *fd_count);
 
 /* --- plan.c: what is to be started --- */
 
@@ -70,6 +63,7 @@ struct command {
     int64_t oom_before;
     bool ended;        /* the leader has */
     int64_t late_at;   /* when its pipes are given up */
+    bool told;         /* the service knows the result */
     struct shim_event result; /* what FINISHED says */
 };
 
@@ -110,8 +104,11 @@ struct shim {
     struct pollfd poll[SLOT_COUNT];
 };
 
-/* To the service, if there is one; a broken connection is closed. */
-void shim_tell(struct shim *s, const struct shim_event *event, const int *fds, size_t fd_count);
+/* To the service, if there is one; a broken connection is closed, and one that takes nothing for a
+ * second too. */
+void shim_answer(struct shim *s, const struct shim_event *event);
+/* The same without waiting; false: not now, SLOT_SERVICE will tell when. */
+bool shim_tell(struct shim *s, const struct shim_event *event);
 void shim_greet(struct shim *s);
 void shim_read_usage(const struct shim *s, struct shim_event *event);
 /* Used, or all there is; -1 unknown. */
@@ -147,6 +144,9 @@ void command_out_of_memory(struct shim *s);
 /* Nothing runs any more: it ends, with what is still in its pipes. */
 void command_lost(struct shim *s);
 void command_tell(struct shim *s);
+bool command_has_news(const struct shim *s);
+/* A service that has just come knows nothing yet. */
+void command_tell_anew(struct shim *s);
 /* 0 or errno. */
 int command_input(struct shim *s, const struct shim_request *request, int fd);
 int command_signal(struct shim *s, const struct shim_request *request);

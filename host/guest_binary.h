@@ -1,6 +1,6 @@
 /* The helper that runs inside executions, as it was built with the service. Any thread. */
-#ifndef EXECHOST_HOST_DOCKER_GUEST_BINARY_H
-#define EXECHOST_HOST_DOCKER_GUEST_BINARY_H
+#ifndef EXECHOST_HOST_GUEST_BINARY_H
+#define EXECHOST_HOST_GUEST_BINARY_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "host/docker/guest_binary.h"
+#include "host/guest_binary.h"
 
 /* The assembler copies the file in; the build makes this unit depend on it (EXECHOST_GUEST_FILE).
  */

@@ -1,23 +1,19 @@
-#include "host/native/shim/shim.h"
+#include "host/native/wire.h"
+
+#include "host/native/protocol.h"
 
 #include <errno.h>
 #include <string.h>
+#include <stdint.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <unistd.h>
 
 union control {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(SHIM_FDS_MAX * sizeof(int))];
 };
 
-int64_t shim_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int wire_send(int fd, const void *data, size_t len, const int *fds, size_t fd_count)
+int wire_send(int fd, const void *data, size_t len, const int *fds, size_t fd_count, int flags)
 {
     union control control;
     struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
@@ -34,7 +30,7 @@ int wire_send(int fd, const void *data, size_t len, const int *fds, size_t fd_co
     }
     ssize_t n;
     do {
-        n = sendmsg(fd, &message, MSG_NOSIGNAL);
+        n = sendmsg(fd, &message, MSG_NOSIGNAL | flags);
     } while (n < 0 && errno == EINTR);
     return n == (ssize_t)len ? 0 : -1;
 }
@@ -60,7 +56,7 @@ static void take_fds(struct msghdr *message, int *fds, size_t room, size_t *coun
     }
 }
 
-int wire_receive(int fd, void *data, size_t len, int *fds, size_t *fd_count)
+int wire_receive(int fd, void *data, size_t len, int *fds, size_t *fd_count, int flags)
 {
     union control control;
     struct iovec part = {.iov_base = data, .iov_len = len};
@@ -70,12 +66,13 @@ int wire_receive(int fd, void *data, size_t len, int *fds, size_t *fd_count)
                              .msg_controllen = sizeof(control.bytes)};
     ssize_t n;
     do {
-        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | flags);
     } while (n < 0 && errno == EINTR);
+    size_t room = *fd_count;
+    *fd_count = 0;
     if (n <= 0) {
         return (int)n;
     }
-    size_t room = *fd_count;
     take_fds(&message, fds, room, fd_count);
     if (n != (ssize_t)len || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         for (size_t i = 0; i < *fd_count; i++) {
