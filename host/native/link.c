@@ -359,6 +359,14 @@ static void tell_gone(struct link *k, const char *detail)
     }
 }
 
+void link_ended(struct link *k)
+{
+    pthread_mutex_lock(&k->lock);
+    k->alive = false;
+    k->published = false;
+    pthread_mutex_unlock(&k->lock);
+}
+
 static void handle(struct link *k, const struct shim_event *event)
 {
     switch ((enum shim_event_type)event->type) {

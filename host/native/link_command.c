@@ -181,6 +181,7 @@ static void set_result(struct host_exec_result *out, const struct link_running *
 {
     *out = unknown;
     out->oom = (event->flags & SHIM_OOM_KILLED) != 0;
+    out->gone = (event->flags & SHIM_ENDED) != 0;
     out->timed_out = (event->flags & SHIM_TIMED_OUT) != 0;
     out->cpu_ms = event->cpu_ms;
     out->memory_peak_bytes = event->usage_memory_peak_bytes;
@@ -221,6 +222,9 @@ void link_command_finished(struct link *k, const struct shim_event *event)
         return;
     }
     read_to(k, event->spool_end);
+    if ((event->flags & SHIM_ENDED) != 0) {
+        link_ended(k);
+    }
     set_result(&result, &k->command, event);
     if (k->command.errnum != 0) {
         result.lost = true;

@@ -72,6 +72,9 @@ struct links {
     LIST_HEAD(, link) buckets[LINK_BUCKETS]; /* [lock] */
 };
 
+/* Its end is told by a command's. */
+void link_ended(struct link *k);
+
 /* [lock] ERROR_RUNTIME while another one is active. */
 int link_command_begin(struct link *k, const struct link_command *command,
                        struct error *err) WARN_UNUSED;

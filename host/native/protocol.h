@@ -114,6 +114,7 @@ enum shim_result_flags {
     SHIM_OVERFLOWED = 16, /* likewise */
     SHIM_SPOOL_FAILED = 32, /* output could not be kept: errnum */
     SHIM_LOST = 64,       /* process 1 went first */
+    SHIM_ENDED = 128,     /* nothing runs inside any more; SHIM_GONE does not come */
 };
 
 struct shim_event {

@@ -14,7 +14,7 @@ enum { RECORD_AGAIN_MS = 1000 };
 
 /* --- the end, on record --- */
 
-static void row_end(struct store_command *row, const char *reason, enum error_code code,
+void command_row_end(struct store_command *row, const char *reason, enum error_code code,
                     const char *detail)
 {
     bool exited = strcmp(reason, "exited") == 0 || strcmp(reason, "signaled") == 0;
@@ -27,7 +27,7 @@ static void row_end(struct store_command *row, const char *reason, enum error_co
 
 /* The exit record is the transcript's last; both are durable before the row says that it is over.
  */
-static int close_transcript(struct store_transcript *t, const struct store_command *row,
+int command_transcript_close(struct store_transcript *t, const struct store_command *row,
                             struct error *err)
 {
     _cleanup_json_ json_t *body = commands_encode(row);
@@ -53,8 +53,8 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
 {
     struct service *s = c->item.execution->service;
     struct error err = ERROR_INIT;
-    row_end(&c->row, reason, code, detail);
-    if (c->transcript != NULL && close_transcript(c->transcript, &c->row, &err) != 0) {
+    command_row_end(&c->row, reason, code, detail);
+    if (c->transcript != NULL && !c->closed && command_transcript_close(c->transcript, &c->row, &err) != 0) {
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a transcript could not be kept", "command",
                     c->row.command_id, NULL);
         error_clear(&err);
@@ -101,7 +101,7 @@ static void record_own_end(struct command *c)
 }
 
 /* The reasons of an execution that its commands do not have. */
-static const char *command_reason(enum end_reason reason)
+const char *command_reason(enum end_reason reason)
 {
     if (reason == END_RECLAIMED || reason == END_PROVISION_FAILED) {
         return end_reason_name(END_TERMINATED);
@@ -109,7 +109,7 @@ static const char *command_reason(enum end_reason reason)
     return end_reason_name(reason);
 }
 
-static enum error_code command_code(enum end_reason reason)
+enum error_code command_code(enum end_reason reason)
 {
     enum error_code code = end_reason_code(reason);
     return code == ERROR_NONE ? ERROR_RUNTIME : code;
@@ -240,13 +240,19 @@ static void complete(void *arg)
 {
     struct command *c = arg;
     struct live_execution *x = c->item.execution;
+    char detail[96];
     disarm_deadline(x);
     if (c->result.oom || (c->result.runner_killed && memory_ran_out(c))) {
         begin_oom(c);
     } else if (c->storage.code != ERROR_NONE) {
         ending_begin(x, END_ABORTED, storage_detail(c));
-    } else if (c->result.lost) {
-        ending_begin(x, END_HOST_LOST, c->result.detail);
+    } else if (c->result.timed_out) {
+        snprintf(detail, sizeof(detail), "the command ran longer than timeoutMs %lld",
+                 (long long)c->row.timeout_ms);
+        ending_begin(x, END_TIMEOUT, detail);
+    } else if (c->result.lost || c->result.gone) {
+        ending_begin(x, END_HOST_LOST,
+                     c->result.detail[0] != '\0' ? c->result.detail : "everything inside has ended");
     }
     if (!live_item_park(&c->item)) {
         record(c);
@@ -301,12 +307,39 @@ static bool on_output(void *ctx, enum host_stream stream, const void *data, size
     return true;
 }
 
+/* The service stops and the command goes on: its row says so, for the next run to find. */
+static void leave(void *arg)
+{
+    struct command *c = arg;
+    struct live_execution *x = c->item.execution;
+    disarm_deadline(x);
+    live_lock(x->service->live);
+    x->current = NULL;
+    live_unlock(x->service->live);
+    command_free(c);
+    live_unref(x);
+}
+
 static void on_finished(void *ctx, const struct host_exec_result *result)
 {
     struct command *c = ctx;
     c->result = *result;
     keep_usage(c->item.execution, &result->usage);
-    pool_submit_always(c->item.execution->service->pool, complete, c);
+    pool_submit_always(c->item.execution->service->pool, result->detached ? leave : complete, c);
+}
+
+struct host_exec_events command_events(struct command *c)
+{
+    return (struct host_exec_events){.output = on_output, .finished = on_finished, .ctx = c};
+}
+
+void command_complete_lost(struct command *c, const struct error *err)
+{
+    c->result = (struct host_exec_result){
+        .lost = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
+    snprintf(c->result.detail, sizeof(c->result.detail), "%.250s",
+             api_problem_detail(err->code, err->detail));
+    complete(c);
 }
 
 /* --- deadline --- */
@@ -328,7 +361,7 @@ static void on_deadline(void *arg)
 }
 
 /* The execution's own deadline has its own timer; this is the command's. */
-static void arm_deadline(struct command *c)
+void command_arm_deadline(struct command *c)
 {
     struct live_execution *x = c->item.execution;
     if (c->row.timeout_ms < 0) {
@@ -391,13 +424,10 @@ static int hand_over(struct command *c, struct error *err)
         .stdin_data = c->stdin_data,
         .stdin_len = c->stdin_len,
         .stdin_open = c->stdin_open,
+        .timeout_ms = c->row.timeout_ms,
         .limits = x->limits,
     };
-    const struct host_exec_events events = {
-        .output = on_output,
-        .finished = on_finished,
-        .ctx = c,
-    };
+    const struct host_exec_events events = command_events(c);
     return host->ops->exec(host, &plan, &events, err);
 }
 
@@ -417,16 +447,12 @@ static void start(struct live_item *item)
         end_alone(c);
         return;
     }
-    arm_deadline(c);
+    command_arm_deadline(c);
     if (hand_over(c, &err) != 0) {
         /* Whether something runs is not known, and a result is never made up. */
         log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
                     x->execution_id, NULL);
-        c->result = (struct host_exec_result){
-            .lost = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
-        snprintf(c->result.detail, sizeof(c->result.detail), "%.250s",
-                 api_problem_detail(err.code, err.detail));
-        complete(c);
+        command_complete_lost(c, &err);
         return;
     }
     command_input_pass_on(x, serial);
@@ -442,85 +468,7 @@ const struct live_item_ops command_ops = {.start = start,
                                           .drop = drop,
                                           .release = release};
 
-/* --- after a restart --- */
-
-/* The file did not outlive the machine: that its output is lost is not retention's doing, and its
- * end is told as every other's. */
-static int make_transcript(const struct store_transcript_name *name, struct store_transcript **out,
-                           struct error *err)
-{
-    if (err->code != ERROR_NOT_FOUND) {
-        return -1;
-    }
-    error_clear(err);
-    return store_transcript_create(name, out, err);
-}
-
-static int settle_transcript(struct service *s, struct store_command *row, bool *repaired,
-                             struct error *err)
-{
-    struct store_transcript_name name = command_transcript_name(s, row);
-    struct store_transcript_totals totals = {0};
-    struct store_transcript *t = NULL;
-    _cleanup_buf_ struct buf none;
-    buf_init(&none, 0);
-    if (store_transcript_reopen(&name, &t, repaired, err) != 0 &&
-        make_transcript(&name, &t, err) != 0) {
-        return -1;
-    }
-    int result = store_transcript_read_output(&name, &none, &none, &totals, err);
-    if (result == 0) {
-        row->stdout_bytes = totals.stdout_bytes;
-        row->stderr_bytes = totals.stderr_bytes;
-        result = totals.ended ? 0 : close_transcript(t, row, err);
-        row->transcript_bytes = store_transcript_size(t);
-    }
-    store_transcript_close(t);
-    return result;
-}
-
-/* The end that the command shares with its execution; END_NONE when that lives on. */
-static enum end_reason shared_end(struct live_execution *x, char detail[256])
-{
-    if (x == NULL) {
-        return END_NONE;
-    }
-    live_lock(x->service->live);
-    enum end_reason reason = x->ending;
-    bool expired = x->expires_at != 0 && x->expires_at <= clock_wall_ms();
-    snprintf(detail, 256, "%s", x->ending_detail);
-    live_unlock(x->service->live);
-    if (reason != END_NONE) {
-        return reason;
-    }
-    pthread_mutex_lock(&x->record_lock);
-    reason = end_reason_from_name(x->record.termination_reason);
-    const char *text = x->record.termination_detail;
-    snprintf(detail, 256, "%s", text == NULL ? "" : text);
-    pthread_mutex_unlock(&x->record_lock);
-    if (reason == END_NONE && expired) {
-        snprintf(detail, 256, "the lifetime of the execution is over");
-        reason = END_EXPIRED;
-    }
-    return reason;
-}
-
-int commands_settle_after_restart(struct service *s, struct live_execution *x,
-                                  struct store_command *row, bool *repaired, struct error *err)
-{
-    char detail[256] = "the service stopped before the command began";
-    bool ran = row->state == STORE_COMMAND_RUNNING;
-    enum end_reason reason = shared_end(x, detail);
-    if (reason == END_NONE && ran) {
-        reason = END_HOST_LOST;
-        snprintf(detail, sizeof(detail), "the service stopped while the command was running");
-    } else if (reason == END_NONE) {
-        reason = END_ABORTED;
-        snprintf(detail, sizeof(detail), "the service stopped before the command began");
-    }
-    row_end(row, command_reason(reason), command_code(reason), detail);
-    if (ran && settle_transcript(s, row, repaired, err) != 0) {
-        return -1;
-    }
-    return store_command_update(s->store, row, err);
-}
+const struct live_item_ops command_resumed_ops = {.start = command_start_resumed,
+                                                  .settle = settle,
+                                                  .drop = drop,
+                                                  .release = release};

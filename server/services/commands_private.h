@@ -23,6 +23,7 @@ struct command {
     struct command_input input; /* [lock] */
 
     struct store_transcript *transcript;
+    bool closed;          /* its end is in there already */
     struct error storage; /* why output could not be kept; code NONE while it could */
     int64_t captured;
     bool overflowed;
@@ -32,12 +33,29 @@ struct command {
 };
 
 extern const struct live_item_ops command_ops;
+extern const struct live_item_ops command_resumed_ops; /* of one that survived a restart */
 
 void command_free(struct command *c);
 /* Ends the row with a reason of the table and what belongs to it, makes transcript and row durable,
  * tells who waits. What the store refuses is logged: the next start settles it. */
 void command_record_end(struct command *c, const char *reason, enum error_code code,
                         const char *detail);
+/* Only the row, and only the transcript's last record. */
+void command_row_end(struct store_command *row, const char *reason, enum error_code code,
+                     const char *detail);
+int command_transcript_close(struct store_transcript *t, const struct store_command *row,
+                             struct error *err) WARN_UNUSED;
+/* What an execution's end is called when it is its command's. */
+const char *command_reason(enum end_reason reason);
+enum error_code command_code(enum end_reason reason);
+
+/* For a command that is handed to the host in one way or another. */
+struct host_exec_events command_events(struct command *c);
+void command_arm_deadline(struct command *c);
+/* Whether something runs is not known: the execution ends with it. */
+void command_complete_lost(struct command *c, const struct error *err);
+void command_start_resumed(struct live_item *item);
+
 struct store_transcript_name command_transcript_name(struct service *s,
                                                      const struct store_command *row);
 

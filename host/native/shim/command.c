@@ -73,6 +73,10 @@ static void finish(struct shim *s)
     if (c->oom_before >= 0 && cgroup_oom_kills(&s->group) > c->oom_before) {
         c->result.flags |= SHIM_OOM_KILLED;
     }
+    if (s->init_pid == 0) {
+        c->result.flags |= SHIM_ENDED;
+        s->gone_told = true;
+    }
     c->running = false;
     c->result.type = SHIM_FINISHED;
     c->result.spool_end = c->spool_end;
