@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "host/docker/docker.h"
+#include "host/native/native.h"
 #include "server/routes/routes.h"
 #include "server/services/checkpoints.h"
 #include "server/services/ending.h"
@@ -104,31 +105,68 @@ static void on_up(void *ctx, bool up)
 
 /* --- parts --- */
 
-static int add_docker(struct service *s, struct error *err)
+/* Takes the place that the maker was shown; its observer speaks for that. */
+static int add_host(struct service *s, int (*make)(struct service_host *h, struct host **out,
+                                                   struct error *err),
+                    struct error *err)
 {
     struct service_host *h = &s->hosts[s->host_count];
-    const struct docker_host_config config = {
-        .socket_path = s->config->docker_socket,
-        .instance_id = store_instance_id(s->store),
-        .scratch = s->scratch,
-        .uid = (uint32_t)s->config->uid,
-        .gid = (uint32_t)s->config->gid,
-        .pull_missing = s->config->docker_pull,
-        .allow_unpinned = s->config->allow_unpinned_images,
-        .shm_bytes_max = SHM_BYTES_MAX,
-        .load_timeout_ms = s->config->provision_timeout_ms,
-        .grace_ms = s->config->grace_ms,
-    };
-    const struct host_observer observer = {.gone = on_gone, .oom = on_oom, .up = on_up, .ctx = h};
     h->service = s;
     pthread_mutex_init(&h->lock, NULL);
-    if (docker_host_new(&config, &observer, &h->host, err) != 0) {
+    if (make(h, &h->host, err) != 0) {
         pthread_mutex_destroy(&h->lock);
         return -1;
     }
     h->name = h->host->ops->name;
     s->host_count++;
     return 0;
+}
+
+static struct host_observer observer_of(struct service_host *h)
+{
+    return (struct host_observer){.gone = on_gone, .oom = on_oom, .up = on_up, .ctx = h};
+}
+
+static int make_docker(struct service_host *h, struct host **out, struct error *err)
+{
+    const struct config *c = h->service->config;
+    const struct docker_host_config config = {
+        .socket_path = c->docker_socket,
+        .instance_id = store_instance_id(h->service->store),
+        .scratch = h->service->scratch,
+        .uid = (uint32_t)c->uid,
+        .gid = (uint32_t)c->gid,
+        .pull_missing = c->docker_pull,
+        .allow_unpinned = c->allow_unpinned_images,
+        .shm_bytes_max = SHM_BYTES_MAX,
+        .load_timeout_ms = c->provision_timeout_ms,
+        .grace_ms = c->grace_ms,
+    };
+    const struct host_observer observer = observer_of(h);
+    return docker_host_new(&config, &observer, out, err);
+}
+
+static int make_native(struct service_host *h, struct host **out, struct error *err)
+{
+    const struct config *c = h->service->config;
+    char directory[sizeof(h->service->scratch)];
+    const struct native_host_config config = {
+        .directory = directory,
+        .images = c->native_images,
+        .instance_id = store_instance_id(h->service->store),
+        .scratch = h->service->scratch,
+        .uid = (uint32_t)c->uid,
+        .gid = (uint32_t)c->gid,
+        .host_uid_first = (uint32_t)c->native_first_id,
+        .host_uid_count = (uint32_t)c->native_id_count,
+        .fetch_missing = c->native_fetch,
+        .allow_unpinned = c->allow_unpinned_images,
+        .shm_bytes_max = SHM_BYTES_MAX,
+        .load_timeout_ms = c->provision_timeout_ms,
+    };
+    const struct host_observer observer = observer_of(h);
+    snprintf(directory, sizeof(directory), "%s/native", c->data_dir);
+    return native_host_new(&config, &observer, out, err);
 }
 
 /* What an earlier run left there is of no use to anybody. Only after the store's lock is held. */
@@ -161,7 +199,7 @@ static int open_parts(struct service *s, struct error *err)
         return -1;
     }
     store_event_watch(s->store, on_events, s);
-    return add_docker(s, err);
+    return add_host(s, make_docker, err) != 0 ? -1 : add_host(s, make_native, err);
 }
 
 static int listen_http(struct service *s, struct error *err)

@@ -212,7 +212,8 @@ static char *path_below(const char *directory, const char *name)
 static int open_parts(struct native_host *h, const struct native_host_config *config,
                       struct error *err)
 {
-    _cleanup_free_ char *images_path = path_below(config->directory, "images");
+    _cleanup_free_ char *images_path =
+        config->images != NULL ? strdup(config->images) : path_below(config->directory, "images");
     const struct native_images_config images = {.directory = images_path,
                                                 .fetch_missing = config->fetch_missing,
                                                 .allow_unpinned = config->allow_unpinned};

@@ -8,6 +8,7 @@
 
 struct native_host_config {
     const char *directory;   /* "<data>/native"; made where it is missing */
+    const char *images;      /* where the images are; NULL: <directory>/images */
     const char *instance_id; /* of the data directory; names the cgroups */
     const char *scratch;     /* an existing directory for what an import needs for a moment */
     uint32_t uid;            /* of commands, inside; ≥ 1 */

@@ -125,6 +125,7 @@ struct live_execution {
     char limit_checkpoint[ID_SIZE]; /* [lock] made when a command hit a limit; "" when none */
     int64_t unrecorded_row;  /* [lock] of the newest command whose end the store refused; 0 */
     struct error unrecorded; /* [lock] why */
+    bool has_survivor;       /* [lock] a command of the last run may have survived on its host */
     uint64_t oom_serial;     /* [lock] the item that was running when memory ran out */
 
     uint64_t changes; /* [lock] of what its view shows; see live_changed */

@@ -149,10 +149,83 @@ static void end_with_command(struct service *s, struct live_execution *x)
     }
 }
 
-/* A command that ran is lost with its execution; one that had not begun ends, its execution lives.
- */
-static void settle_commands(struct service *s, struct service_host *h)
+/* The execution of a command of this host; NULL with `*other` set: of another host. */
+static struct live_execution *execution_of(struct service_host *h, const struct store_command *c,
+                                           bool *other)
 {
+    struct live_execution *x = live_find(h->service->live, c->tenant, c->execution_id);
+    *other = x != NULL && x->host != h;
+    if (x != NULL && (*other || x->incarnation != c->incarnation)) {
+        live_unref(x);
+        x = NULL;
+    }
+    return x;
+}
+
+static void end_command(struct service *s, struct live_execution *x, struct store_command *c)
+{
+    struct error err = ERROR_INIT;
+    bool ran = c->state == STORE_COMMAND_RUNNING;
+    bool repaired = false;
+    if (commands_settle_after_restart(s, x, c, &repaired, &err) != 0) {
+        problem(s, "a command of the last run could not be settled", &err);
+    }
+    count(s, &s->report.transcripts_repaired, repaired);
+    if (x != NULL && ran) {
+        end_with_command(s, x);
+    }
+}
+
+/* True when it went on; what its execution shares with it is the end otherwise. */
+static bool go_on(struct service *s, struct live_execution *x, struct store_command *c)
+{
+    struct error err = ERROR_INIT;
+    live_lock(s->live);
+    bool usable = x->phase == LIVE_READY && x->ending == END_NONE;
+    live_unlock(s->live);
+    if (!usable) {
+        return false;
+    }
+    if (commands_resume(x, c, &err) != 0) {
+        problem(s, "a command that survived could not be taken up", &err);
+        return false;
+    }
+    return true;
+}
+
+/* Which commands a turn is about. */
+enum commands_pass {
+    BEFORE_HOST, /* those that are certainly over: queued ones, and all where none survives */
+    AFTER_HOST,  /* those that may run on in an execution that was adopted by now */
+};
+
+static void pass_command(struct service_host *h, struct store_command *c, enum commands_pass pass)
+{
+    struct service *s = h->service;
+    bool other;
+    struct live_execution *x = execution_of(h, c, &other);
+    bool may_run =
+        x != NULL && h->host->ops->commands_survive && c->state == STORE_COMMAND_RUNNING;
+    if (other || (may_run && pass == BEFORE_HOST)) {
+        if (may_run) {
+            live_lock(s->live);
+            x->has_survivor = true;
+            live_unlock(s->live);
+        }
+        live_unref(x);
+        return;
+    }
+    if (!may_run || !go_on(s, x, c)) {
+        end_command(s, x, c);
+    }
+    live_unref(x);
+}
+
+/* A command that ran is lost with its execution, unless it survives on its host; one that had not
+ * begun ends, its execution lives. */
+static void settle_commands(struct service_host *h, enum commands_pass pass)
+{
+    struct service *s = h->service;
     struct error err = ERROR_INIT;
     struct store_command_list list = {0};
     if (store_command_list_unfinished(s->store, &list, &err) != 0) {
@@ -160,27 +233,7 @@ static void settle_commands(struct service *s, struct service_host *h)
         return;
     }
     for (size_t i = 0; i < list.count; i++) {
-        struct store_command *c = &list.items[i];
-        struct live_execution *x = live_find(s->live, c->tenant, c->execution_id);
-        if (x != NULL && (x->host != h || x->incarnation != c->incarnation)) {
-            bool other_host = x->host != h;
-            live_unref(x);
-            x = NULL;
-            if (other_host) {
-                continue;
-            }
-        }
-        bool ran = c->state == STORE_COMMAND_RUNNING;
-        bool repaired = false;
-        error_clear(&err);
-        if (commands_settle_after_restart(s, x, c, &repaired, &err) != 0) {
-            problem(s, "a command of the last run could not be settled", &err);
-        }
-        count(s, &s->report.transcripts_repaired, repaired);
-        if (x != NULL && ran) {
-            end_with_command(s, x);
-        }
-        live_unref(x);
+        pass_command(h, &list.items[i], pass);
     }
     store_command_list_done(&list);
 }
@@ -269,6 +322,7 @@ static void settle(struct comparison *c, struct live_execution *x)
     enum live_phase phase = x->phase;
     bool ending = x->ending != END_NONE;
     int64_t expires_at = x->expires_at;
+    bool survivor = x->has_survivor;
     live_unlock(s->live);
     if (phase == LIVE_ENDED || ending) {
         return; /* on its way already */
@@ -285,6 +339,9 @@ static void settle(struct comparison *c, struct live_execution *x)
     } else if (expires_at <= clock_wall_ms()) {
         ending_begin(x, END_EXPIRED, "the lifetime of the execution is over");
         count(s, &s->report.expired, 1);
+    } else if (found != NULL && !found->running && survivor) {
+        /* Its command has ended it: which limit it was is for the command to say. */
+        ending_arm_expiry(x);
     } else if (found == NULL || !found->running) {
         ending_begin(x, END_HOST_LOST, "the execution is gone from its host");
         count(s, &s->report.host_lost, 1);
@@ -375,13 +432,17 @@ static int reconcile_once(struct service_host *h, struct error *err)
     if (look(h, err) != 0) {
         return -1;
     }
-    if (!first_is_done(h)) {
-        settle_commands(s, h);
+    bool first = !first_is_done(h);
+    if (first) {
+        settle_commands(h, BEFORE_HOST);
     } else {
         begin_report(s);
     }
     if (compare(h, err) != 0) {
         return -1;
+    }
+    if (first && h->host->ops->commands_survive) {
+        settle_commands(h, AFTER_HOST);
     }
     pthread_mutex_lock(&h->lock);
     h->first_done = true;
