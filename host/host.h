@@ -82,7 +82,7 @@ struct host_exec_plan {
     bool has_stdin;                 /* false: /dev/null, unless `stdin_open` */
     const void *stdin_data;         /* copied before exec returns */
     size_t stdin_len;
-    bool stdin_open; /* more comes by exec_input, behind stdin_data; false: EOF follows it */
+    bool stdin_open;    /* more comes by exec_input, behind stdin_data; false: EOF follows it */
     int64_t timeout_ms; /* of the command, as far as the host sees to it alone; < 0: none */
     struct host_limits limits; /* of the execution */
 };
@@ -160,7 +160,7 @@ struct host_status {
 };
 
 struct host_ops {
-    const char *name; /* "docker", "native" */
+    const char *name;      /* "docker", "native" */
     bool commands_survive; /* what runs goes on without the service; then `exec_resume` is there */
 
     /* Looks whether the host can work now; never fails, says so in `out`. */
@@ -180,9 +180,9 @@ struct host_ops {
     /* Starts a program; on success `events.finished` will be called exactly once. */
     int (*exec)(struct host *h, const struct host_exec_plan *plan,
                 const struct host_exec_events *events, struct error *err);
-    /* Takes a command that survived into use again, running or over: output behind what is known and
-     * `events.finished` come as after exec. A command that the host knows nothing of is `lost`. Only
-     * for an execution that was adopted. */
+    /* Takes a command that survived into use again, running or over: output behind what is known
+     * and `events.finished` come as after exec. A command that the host knows nothing of is `lost`.
+     * Only for an execution that was adopted. */
     int (*exec_resume)(struct host *h, const struct host_exec_resume *resume,
                        const struct host_exec_events *events, struct error *err);
     /* Queues bytes (copied) of standard input behind those before; `eof` closes it behind them. The

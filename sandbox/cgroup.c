@@ -271,8 +271,8 @@ int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
             return -1;
         }
         if (fd >= 0) {
-            out->trees[out->count++] = (struct cgroup_tree){
-                .version = parent->version, .uses = parent->uses, .fd = fd};
+            out->trees[out->count++] =
+                (struct cgroup_tree){.version = parent->version, .uses = parent->uses, .fd = fd};
         }
     }
     return 0;
@@ -430,8 +430,7 @@ int cgroup_attach(const struct cgroup_set *set, pid_t pid)
 {
     int born = cgroup_birth_fd(set);
     for (uint32_t i = 0; i < set->count; i++) {
-        if (set->trees[i].fd != born &&
-            write_number(set->trees[i].fd, "cgroup.procs", pid) != 0) {
+        if (set->trees[i].fd != born && write_number(set->trees[i].fd, "cgroup.procs", pid) != 0) {
             return -1;
         }
     }

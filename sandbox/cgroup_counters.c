@@ -76,9 +76,9 @@ void cgroup_read_counters(const struct cgroup_set *set, struct cgroup_counters *
     out->cpu_ms = read_cpu_ms(set);
     int dir = dir_of(set, CGROUP_MEMORY, &version);
     out->memory_peak_bytes =
-        version == 0 ? -1
-                     : read_counter(dir, version == 2 ? "memory.peak" : "memory.max_usage_in_bytes",
-                                    NULL);
+        version == 0
+            ? -1
+            : read_counter(dir, version == 2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
     dir = dir_of(set, CGROUP_PIDS, &version);
     out->pids_peak = version == 0 ? -1 : read_counter(dir, "pids.peak", NULL);
     out->oom_kills = cgroup_oom_kills(set);

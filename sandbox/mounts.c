@@ -76,8 +76,8 @@ static int image_make(int image)
     if (mount < 0) {
         return -1;
     }
-    if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
-                      sizeof(attributes)) != 0) {
+    if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof(attributes)) !=
+        0) {
         int errnum = errno;
         close(mount);
         errno = errnum;
@@ -91,7 +91,8 @@ static const struct {
     unsigned minor;
     unsigned major;
 } devices[] = {
-    {"null", 3, 1}, {"zero", 5, 1}, {"full", 7, 1}, {"random", 8, 1}, {"urandom", 9, 1}, {"tty", 0, 5},
+    {"null", 3, 1},   {"zero", 5, 1},    {"full", 7, 1},
+    {"random", 8, 1}, {"urandom", 9, 1}, {"tty", 0, 5},
 };
 
 static const struct {
@@ -230,8 +231,8 @@ static int attach_proc(int root)
     }
     int mount = -1;
     if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0) {
-        mount = fsmount(fs, FSMOUNT_CLOEXEC,
-                        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+        mount =
+            fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
     }
     int result = mount < 0 ? -1 : attach(mount, root, "proc");
     int errnum = errno;
@@ -243,8 +244,8 @@ static int attach_proc(int root)
 
 /* What tells of the machine or of others, or moves the machine. */
 static const char *const hidden_files[] = {
-    "proc/kcore",      "proc/keys",      "proc/key-users",     "proc/timer_list",
-    "proc/kmsg",       "proc/kallsyms",  "proc/sched_debug",   "proc/latency_stats",
+    "proc/kcore",      "proc/keys",       "proc/key-users",   "proc/timer_list",
+    "proc/kmsg",       "proc/kallsyms",   "proc/sched_debug", "proc/latency_stats",
     "proc/kpagecount", "proc/kpageflags", "proc/kpagecgroup", "proc/config.gz",
 };
 static const char *const hidden_directories[] = {"proc/acpi", "proc/asound", "proc/scsi"};
@@ -254,8 +255,8 @@ static const char *const read_only_paths[] = {"proc/bus", "proc/fs", "proc/irq",
 /* A second mount of `from`; missing is fine where it is to be hidden. */
 static int cover(int root, const char *from, const char *at, bool read_only)
 {
-    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-                                                MOUNT_ATTR_NOEXEC};
+    struct mount_attr attributes = {.attr_set =
+                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
     int result = -1;
     int target = openat(root, at, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (target < 0) {

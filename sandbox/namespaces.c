@@ -13,8 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                    CLONE_NEWUTS | CLONE_NEWCGROUP };
+enum {
+    NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                 CLONE_NEWUTS | CLONE_NEWCGROUP
+};
 
 int sandbox_fail(struct sandbox_fault *fault, const char *step)
 {

@@ -66,11 +66,10 @@ struct sandbox_mounts {
         .root = -1, .devices = -1, .workspace = -1, .tmp = -1, .shm = -1                           \
     }
 
-/* Makes them with the caller's rights: the image read-only and private, and four tmpfs. `image` is a
- * directory of the caller's mount namespace. */
+/* Makes them with the caller's rights: the image read-only and private, and four tmpfs. `image` is
+ * a directory of the caller's mount namespace. */
 int sandbox_mounts_make(struct sandbox_mounts *mounts, int image, const struct sandbox_disk *disk,
-                        const struct sandbox_identity *id,
-                        struct sandbox_fault *fault) WARN_UNUSED;
+                        const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
 void sandbox_mounts_close(struct sandbox_mounts *mounts);
 /* Inside the new namespaces: builds the tree upon the current directory, makes it the root and lets
  * go of everything else. The current directory is the root afterwards. */

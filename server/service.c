@@ -106,8 +106,8 @@ static void on_up(void *ctx, bool up)
 /* --- parts --- */
 
 /* Takes the place that the maker was shown; its observer speaks for that. */
-static int add_host(struct service *s, int (*make)(struct service_host *h, struct host **out,
-                                                   struct error *err),
+static int add_host(struct service *s,
+                    int (*make)(struct service_host *h, struct host **out, struct error *err),
                     struct error *err)
 {
     struct service_host *h = &s->hosts[s->host_count];

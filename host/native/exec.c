@@ -16,14 +16,13 @@ static int open_input(const struct host_exec_plan *plan, int *out, struct error 
     if (!plan->has_stdin && !plan->stdin_open) {
         return 0;
     }
-    *out = native_memory_file("stdin", plan->stdin_data, plan->has_stdin ? plan->stdin_len : 0,
-                              err);
+    *out =
+        native_memory_file("stdin", plan->stdin_data, plan->has_stdin ? plan->stdin_len : 0, err);
     return *out < 0 ? -1 : 0;
 }
 
 static int send_command(struct link *k, const struct host_exec_plan *plan,
-                        const struct host_exec_events *events, const int fds[2],
-                        struct error *err)
+                        const struct host_exec_events *events, const int fds[2], struct error *err)
 {
     const struct link_command command = {
         .id = plan->command_id, .name = plan->argv[0], .cwd = plan->cwd, .events = *events};
@@ -109,13 +108,12 @@ static int judge(int errnum, const struct host_exec_ref *command, struct error *
         return error_set(err, ERROR_COMMAND_NOT_FOUND, "command %s is not running",
                          command->command_id);
     case EPIPE:
-        return error_set(err, ERROR_INVALID_REQUEST,
-                         "the standard input of command %s is not open", command->command_id);
+        return error_set(err, ERROR_INVALID_REQUEST, "the standard input of command %s is not open",
+                         command->command_id);
     case EAGAIN:
         return error_set(err, ERROR_OVERLOADED, "too much waits for command %s already",
                          command->command_id);
-    default:
-        return error_set_errno(err, ERROR_RUNTIME, errnum, "command %s", command->command_id);
+    default: return error_set_errno(err, ERROR_RUNTIME, errnum, "command %s", command->command_id);
     }
 }
 

@@ -96,8 +96,7 @@ int native_guest(struct native_host *h, const struct host_guest_call *call, bool
     }
     t->socket = -1;
     t->alone = call->alone;
-    if (native_link(h, call->handle, &t->link, err) != 0 ||
-        start(h, t, call, outside, err) != 0) {
+    if (native_link(h, call->handle, &t->link, err) != 0 || start(h, t, call, outside, err) != 0) {
         talk_free(t);
         return -1;
     }

@@ -249,8 +249,9 @@ static int send_locked(struct link *k, const struct link_call *call, struct erro
             break;
         }
     }
-    return error_set(err, ERROR_RUNTIME, k->closed ? "the execution's shim is gone"
-                                                   : "the execution's shim takes no requests");
+    return error_set(err, ERROR_RUNTIME,
+                     k->closed ? "the execution's shim is gone"
+                               : "the execution's shim takes no requests");
 }
 
 int link_request(struct link *k, const struct link_call *call, struct shim_event *reply,
@@ -272,8 +273,9 @@ int link_request(struct link *k, const struct link_call *call, struct shim_event
     bool closed = k->closed;
     pthread_mutex_unlock(&k->lock);
     if (result == 0 && !waiter.done) {
-        return error_set(err, ERROR_RUNTIME, closed ? "the execution's shim is gone"
-                                                    : "the execution's shim does not answer");
+        return error_set(err, ERROR_RUNTIME,
+                         closed ? "the execution's shim is gone"
+                                : "the execution's shim does not answer");
     }
     if (result == 0 && reply != NULL) {
         *reply = waiter.reply;

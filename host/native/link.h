@@ -51,7 +51,8 @@ char *const *link_environment(const struct link *k);
 pid_t link_pid(const struct link *k); /* the shim's */
 
 /* Sends a request with descriptors (borrowed) and waits for its reply; `reply` may be NULL. The
- * shim's refusal is a success with errnum set. ERROR_RUNTIME: the shim is gone or does not answer. */
+ * shim's refusal is a success with errnum set. ERROR_RUNTIME: the shim is gone or does not answer.
+ */
 struct link_call {
     struct shim_request request;
     const int *fds;

@@ -51,13 +51,13 @@ struct link {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool alive;     /* [lock] */
-    bool closed;    /* [lock] */
-    bool published; /* [lock] */
-    uint32_t serial; /* [lock] */
-    LIST_HEAD(, link_waiter) waiters;             /* [lock] */
+    bool alive;                                 /* [lock] */
+    bool closed;                                /* [lock] */
+    bool published;                             /* [lock] */
+    uint32_t serial;                            /* [lock] */
+    LIST_HEAD(, link_waiter) waiters;           /* [lock] */
     struct link_helped helped[LINK_HELPED_MAX]; /* [lock] the newest */
-    size_t helped_next;                           /* [lock] */
+    size_t helped_next;                         /* [lock] */
     struct link_running command;
 };
 

@@ -25,8 +25,7 @@ static int fail(struct error *err, const struct sandbox_fault *fault)
 }
 
 /* Readable by nobody but root, so that a process that runs it can't be looked into. */
-static int program_file(const char *name, const void *data, size_t len, int *out,
-                        struct error *err)
+static int program_file(const char *name, const void *data, size_t len, int *out, struct error *err)
 {
     _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
     if (fd < 0 && errno == EINVAL) {
@@ -73,7 +72,8 @@ static int make_parents(struct native_host *h, struct error *err)
         return fail(err, &fault);
     }
     cgroup_name(h, name);
-    int result = cgroup_delegate(&roots) == 0 && cgroup_below(&roots, name, true, &h->parents) == 0 &&
+    int result = cgroup_delegate(&roots) == 0 &&
+                         cgroup_below(&roots, name, true, &h->parents) == 0 &&
                          cgroup_delegate(&h->parents) == 0
                      ? 0
                      : error_set_errno(err, ERROR_HOST_UNAVAILABLE, errno,

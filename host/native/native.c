@@ -109,8 +109,8 @@ static int op_extend(struct host *h, const struct host_identity *id, const char 
 {
     _cleanup_link_ struct link *k = NULL;
     int64_t left = deadline_wall_ms - clock_wall_ms();
-    const struct link_call call = {
-        .request = {.type = SHIM_EXTEND, .value = left > 0 ? left : 0}, .timeout_ms = EXTEND_MS};
+    const struct link_call call = {.request = {.type = SHIM_EXTEND, .value = left > 0 ? left : 0},
+                                   .timeout_ms = EXTEND_MS};
     (void)id;
     if (native_link(native_of(h), handle, &k, err) != 0) {
         return -1;
@@ -258,8 +258,7 @@ int native_host_new(const struct native_host_config *config, const struct host_o
     h->load_timeout_ms = config->load_timeout_ms;
     h->cpu_count = sysconf(_SC_NPROCESSORS_ONLN);
     h->observer = *observer;
-    if (open_parts(h, config, err) != 0 ||
-        links_new(h->run_fd, observer, &h->links, err) != 0) {
+    if (open_parts(h, config, err) != 0 || links_new(h->run_fd, observer, &h->links, err) != 0) {
         op_free(&h->base);
         return -1;
     }

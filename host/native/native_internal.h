@@ -33,7 +33,7 @@ struct native_host {
     bool ready;
     struct cgroup_set parents; /* exechost-<instance> in each hierarchy */
     int filter_fd;
-    int shim_fd;  /* the programs, as sealed memory files */
+    int shim_fd; /* the programs, as sealed memory files */
     int guest_fd;
 };
 

@@ -58,12 +58,12 @@ enum { SHIM_SLACK_MS = 2000 };
 /* --- requests --- */
 
 enum shim_request_type {
-    SHIM_EXEC = 1,  /* a command: descriptors plan, and standard input with SHIM_HAS_STDIN */
-    SHIM_RESUME,    /* tell of the last command again: SHIM_OUTPUT, and SHIM_FINISHED if it is */
-    SHIM_INPUT,     /* descriptor: more standard input, value bytes; SHIM_EOF: the last */
-    SHIM_SIGNAL,    /* value: number; to the command's leader and its group */
-    SHIM_HELPER,    /* descriptors plan, program, stdin, stdout: our own program inside */
-    SHIM_EXTEND,    /* value: ms from now that the lifetime ends */
+    SHIM_EXEC = 1, /* a command: descriptors plan, and standard input with SHIM_HAS_STDIN */
+    SHIM_RESUME,   /* tell of the last command again: SHIM_OUTPUT, and SHIM_FINISHED if it is */
+    SHIM_INPUT,    /* descriptor: more standard input, value bytes; SHIM_EOF: the last */
+    SHIM_SIGNAL,   /* value: number; to the command's leader and its group */
+    SHIM_HELPER,   /* descriptors plan, program, stdin, stdout: our own program inside */
+    SHIM_EXTEND,   /* value: ms from now that the lifetime ends */
     SHIM_FREEZE,
     SHIM_THAW,
     SHIM_TERMINATE, /* destroys; after SHIM_REPLY the shim cleans its directory and ends */
@@ -110,11 +110,11 @@ enum shim_result_flags {
     SHIM_NOT_STARTED = 1, /* errnum says why … */
     SHIM_IN_CWD = 2,      /* … and this that it was the working directory */
     SHIM_OOM_KILLED = 4,
-    SHIM_TIMED_OUT = 8,   /* ended by the shim, no service being there */
-    SHIM_OVERFLOWED = 16, /* likewise */
+    SHIM_TIMED_OUT = 8,     /* ended by the shim, no service being there */
+    SHIM_OVERFLOWED = 16,   /* likewise */
     SHIM_SPOOL_FAILED = 32, /* output could not be kept: errnum */
-    SHIM_LOST = 64,       /* process 1 went first */
-    SHIM_ENDED = 128,     /* nothing runs inside any more; SHIM_GONE does not come */
+    SHIM_LOST = 64,         /* process 1 went first */
+    SHIM_ENDED = 128,       /* nothing runs inside any more; SHIM_GONE does not come */
 };
 
 struct shim_event {

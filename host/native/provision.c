@@ -45,9 +45,9 @@ static char **environment_of(const struct attempt *a)
     static char home[] = "HOME=/workspace";
     char *const first[] = {path, home, NULL};
     char **image = native_environment_merge(first, (const char *const *)a->image.environment);
-    char **all = image == NULL ? NULL
-                               : native_environment_merge(
-                                     image, (const char *const *)a->plan->environment);
+    char **all = image == NULL
+                     ? NULL
+                     : native_environment_merge(image, (const char *const *)a->plan->environment);
     native_environment_free(image);
     return all;
 }
@@ -69,9 +69,8 @@ static int write_record(struct attempt *a, struct native_record *record, struct 
 static int read_back(const struct attempt *a, const struct shim_event *greeting, struct error *err)
 {
     const struct host_limits *limits = &a->plan->limits;
-    const struct cgroup_limits asked = {.nano_cpus = limits->nano_cpus,
-                                        .memory_bytes = limits->memory_bytes,
-                                        .pids = limits->pids};
+    const struct cgroup_limits asked = {
+        .nano_cpus = limits->nano_cpus, .memory_bytes = limits->memory_bytes, .pids = limits->pids};
     const struct cgroup_limits applied = {.nano_cpus = greeting->nano_cpus,
                                           .memory_bytes = greeting->memory_bytes,
                                           .pids = greeting->pids};
@@ -106,8 +105,8 @@ static int start(struct attempt *a, struct error *err)
         result = error_in_phase(err, PHASE_START);
     }
     if (result == 0) {
-        result = link_add(a->h->links, a->key, &started, TAKE_PTR(record.environment), &a->link,
-                          err);
+        result =
+            link_add(a->h->links, a->key, &started, TAKE_PTR(record.environment), &a->link, err);
     }
     record.owner_id = NULL;
     native_record_done(&record);

@@ -1,5 +1,5 @@
-/* Destroying, and the proof that nothing is left: no process, no group, no directory. What a sandbox
- * had mounted goes with its last process. */
+/* Destroying, and the proof that nothing is left: no process, no group, no directory. What a
+ * sandbox had mounted goes with its last process. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "host/native/native_internal.h"
@@ -30,8 +30,7 @@ static struct link *any_link(struct native_host *h, const char *key)
 static int ask_shim(struct native_host *h, const char *key, pid_t *pid, struct error *err)
 {
     _cleanup_link_ struct link *k = any_link(h, key);
-    const struct link_call call = {
-        .request = {.type = SHIM_TERMINATE}, .timeout_ms = TERMINATE_MS};
+    const struct link_call call = {.request = {.type = SHIM_TERMINATE}, .timeout_ms = TERMINATE_MS};
     struct shim_event reply;
     if (k == NULL) {
         return 0;

@@ -3,8 +3,8 @@
 #include "host/native/protocol.h"
 
 #include <errno.h>
-#include <string.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

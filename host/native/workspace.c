@@ -67,8 +67,9 @@ static int bounded_end(struct workspace_sink *sink, struct error *err)
     return b->to->ops->end(b->to, err);
 }
 
-static const struct workspace_sink_ops bounded_ops = {
-    .begin = bounded_begin, .data = bounded_data, .end = bounded_end};
+static const struct workspace_sink_ops bounded_ops = {.begin = bounded_begin,
+                                                      .data = bounded_data,
+                                                      .end = bounded_end};
 
 static int pack(struct native_host *h, const struct host_checkpoint_plan *plan,
                 struct workspace_sink *sink, struct error *err)

@@ -92,11 +92,16 @@ void route_host(struct http_exchange *x)
     struct service *s = http_service(x);
     struct host_status statuses[SERVICE_HOSTS_MAX];
     struct api_host hosts[SERVICE_HOSTS_MAX];
+    struct service_host *standard = NULL;
+    struct error ignored = ERROR_INIT;
+    if (service_host_find(s, NULL, &standard, &ignored) != 0) {
+        standard = NULL;
+    }
     for (unsigned i = 0; i < s->host_count; i++) {
         pthread_mutex_lock(&s->hosts[i].lock);
         statuses[i] = s->hosts[i].status;
         pthread_mutex_unlock(&s->hosts[i].lock);
-        hosts[i] = host_view(&s->hosts[i], &statuses[i], i == 0);
+        hosts[i] = host_view(&s->hosts[i], &statuses[i], &s->hosts[i] == standard);
     }
     pthread_mutex_lock(&s->report_lock);
     struct reconcile_report report = s->report;

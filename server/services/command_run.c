@@ -15,7 +15,7 @@ enum { RECORD_AGAIN_MS = 1000 };
 /* --- the end, on record --- */
 
 void command_row_end(struct store_command *row, const char *reason, enum error_code code,
-                    const char *detail)
+                     const char *detail)
 {
     bool exited = strcmp(reason, "exited") == 0 || strcmp(reason, "signaled") == 0;
     row->state = exited ? STORE_COMMAND_EXITED : STORE_COMMAND_FAILED;
@@ -28,7 +28,7 @@ void command_row_end(struct store_command *row, const char *reason, enum error_c
 /* The exit record is the transcript's last; both are durable before the row says that it is over.
  */
 int command_transcript_close(struct store_transcript *t, const struct store_command *row,
-                            struct error *err)
+                             struct error *err)
 {
     _cleanup_json_ json_t *body = commands_encode(row);
     _cleanup_free_ char *text = body == NULL ? NULL : api_json_text(body, 8 * 1024 * 1024);
@@ -54,7 +54,8 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
     struct service *s = c->item.execution->service;
     struct error err = ERROR_INIT;
     command_row_end(&c->row, reason, code, detail);
-    if (c->transcript != NULL && !c->closed && command_transcript_close(c->transcript, &c->row, &err) != 0) {
+    if (c->transcript != NULL && !c->closed &&
+        command_transcript_close(c->transcript, &c->row, &err) != 0) {
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a transcript could not be kept", "command",
                     c->row.command_id, NULL);
         error_clear(&err);
@@ -252,7 +253,8 @@ static void complete(void *arg)
         ending_begin(x, END_TIMEOUT, detail);
     } else if (c->result.lost || c->result.gone) {
         ending_begin(x, END_HOST_LOST,
-                     c->result.detail[0] != '\0' ? c->result.detail : "everything inside has ended");
+                     c->result.detail[0] != '\0' ? c->result.detail
+                                                 : "everything inside has ended");
     }
     if (!live_item_park(&c->item)) {
         record(c);

@@ -43,8 +43,8 @@ int commands_transcript_gone(const struct store_command *row, struct error *err)
 /* Without output. Returns owned; NULL: out of memory. */
 json_t *commands_encode(const struct store_command *row);
 
-/* After a restart, a command that survived it: goes on in the lane of `x`. Takes what is in `row` on
- * success. */
+/* After a restart, a command that survived it: goes on in the lane of `x`. Takes what is in `row`
+ * on success. */
 int commands_resume(struct live_execution *x, struct store_command *row,
                     struct error *err) WARN_UNUSED;
 /* After a restart, one that did not, or was never begun: ends `row`, keeping the output so

@@ -204,8 +204,7 @@ static void pass_command(struct service_host *h, struct store_command *c, enum c
     struct service *s = h->service;
     bool other;
     struct live_execution *x = execution_of(h, c, &other);
-    bool may_run =
-        x != NULL && h->host->ops->commands_survive && c->state == STORE_COMMAND_RUNNING;
+    bool may_run = x != NULL && h->host->ops->commands_survive && c->state == STORE_COMMAND_RUNNING;
     if (other || (may_run && pass == BEFORE_HOST)) {
         if (may_run) {
             live_lock(s->live);

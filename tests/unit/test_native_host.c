@@ -88,7 +88,8 @@ static void test_is_confined(void **state)
     expect_silence(&b, "unshare -U true 2>/dev/null && echo unshared; true");
     expect_silence(&b, "kill -9 1; kill -STOP 1; ls /proc/1/fd 2>/dev/null; true");
     expect_silence(&b, "ip -o link | grep -v ' lo:'; true");
-    expect_silence(&b, "cp /bin/busybox /tmp/busybox && /tmp/busybox true 2>/dev/null && echo ran; true");
+    expect_silence(
+        &b, "cp /bin/busybox /tmp/busybox && /tmp/busybox true 2>/dev/null && echo ran; true");
     expect_silence(&b, "cp /bin/busybox . && ./busybox true || echo not run");
     expect_silence(&b, "ls /proc/self/fd | grep -vx '[0123]'; true");
     box_close(&b);
@@ -154,8 +155,9 @@ static void test_input_and_signal(void **state)
     struct box b;
     struct run r;
     struct error err = ERROR_INIT;
-    const char *const argv[] = {"sh", "-c", "trap 'echo term; exit 7' TERM; cat; echo end; "
-                                            "while :; do sleep 0.05; done",
+    const char *const argv[] = {"sh", "-c",
+                                "trap 'echo term; exit 7' TERM; cat; echo end; "
+                                "while :; do sleep 0.05; done",
                                 NULL};
     box_open(&b, *state, "input");
     run_init(&r, b.f, &b.plan, b.handle);
@@ -198,8 +200,8 @@ static void test_survives(void **state)
     struct run r;
     struct error err = ERROR_INIT;
     struct host_found_list found = {0};
-    const char *const argv[] = {
-        "sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.02; done; exit 5", NULL};
+    const char *const argv[] = {"sh", "-c",
+                                "for i in $(seq 40); do echo $i; sleep 0.02; done; exit 5", NULL};
     box_open(&b, *state, "survives");
     run_init(&r, b.f, &b.plan, b.handle);
     run_start(&r, argv);

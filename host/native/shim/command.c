@@ -340,8 +340,7 @@ static void set_command(struct shim *s, const struct shim_request *request)
         .program_in = -1,
         .spool = -1,
         .output_max = request->max_output_bytes,
-        .timeout_at =
-            request->timeout_ms < 0 ? INT64_MAX : shim_now_ms() + request->timeout_ms,
+        .timeout_at = request->timeout_ms < 0 ? INT64_MAX : shim_now_ms() + request->timeout_ms,
         .oom_before = cgroup_oom_kills(&s->group),
         .result = {.status = -1, .cpu_ms = -1},
     };
@@ -489,10 +488,8 @@ void command_watch(struct shim *s)
 {
     const struct command *c = &s->command;
     bool open = c->running && !over_cap(c);
-    s->poll[SLOT_OUT] =
-        (struct pollfd){.fd = open ? c->streams[0].fd : -1, .events = POLLIN};
-    s->poll[SLOT_ERR] =
-        (struct pollfd){.fd = open ? c->streams[1].fd : -1, .events = POLLIN};
+    s->poll[SLOT_OUT] = (struct pollfd){.fd = open ? c->streams[0].fd : -1, .events = POLLIN};
+    s->poll[SLOT_ERR] = (struct pollfd){.fd = open ? c->streams[1].fd : -1, .events = POLLIN};
     s->poll[SLOT_PROGRAM_IN] = (struct pollfd){
         .fd = c->running && c->input_at < c->input_end ? c->program_in : -1, .events = POLLOUT};
 }

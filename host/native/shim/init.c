@@ -186,7 +186,9 @@ static void set_ends(struct launch *l, const struct init *in, const struct init_
     bool helper = (r->flags & INIT_HELPER) != 0;
     bool has_stdin = (r->flags & INIT_HAS_STDIN) != 0;
     *l = (struct launch){
-        .in = helper ? fds[SPAWN_FIRST] : has_stdin ? fds[SPAWN_THIRD] : in->null,
+        .in = helper      ? fds[SPAWN_FIRST]
+              : has_stdin ? fds[SPAWN_THIRD]
+                          : in->null,
         .out = helper ? fds[SPAWN_SECOND] : fds[SPAWN_FIRST],
         .err = helper ? in->null : fds[SPAWN_SECOND],
         .program = helper ? fds[SPAWN_THIRD] : -1,

@@ -48,22 +48,22 @@ struct command {
     struct stream streams[2];
     unsigned turn;
 
-    int input;         /* memory file of what is to be written to the program; -1: nothing */
+    int input; /* memory file of what is to be written to the program; -1: nothing */
     int64_t input_at;
     int64_t input_end;
-    bool input_open;   /* more may come */
-    int program_in;    /* write end, or -1 */
+    bool input_open; /* more may come */
+    int program_in;  /* write end, or -1 */
 
     int spool;
     int64_t spool_end;
     int64_t spool_told;
-    int64_t output;    /* bytes kept */
+    int64_t output; /* bytes kept */
     int64_t output_max;
     int64_t timeout_at;
     int64_t oom_before;
-    bool ended;        /* the leader has */
-    int64_t late_at;   /* when its pipes are given up */
-    bool told;         /* the service knows the result */
+    bool ended;               /* the leader has */
+    int64_t late_at;          /* when its pipes are given up */
+    bool told;                /* the service knows the result */
     struct shim_event result; /* what FINISHED says */
 };
 
@@ -87,11 +87,11 @@ struct shim {
     struct cgroup_set parents;
     struct cgroup_set group;
     int fds[SHIM_START_FDS];
-    int service;   /* the connection, or -1 */
-    int init;      /* the socket of process 1 */
+    int service; /* the connection, or -1 */
+    int init;    /* the socket of process 1 */
     int signals;
     int oom;
-    int workspace; /* a descriptor of its file system */
+    int workspace;  /* a descriptor of its file system */
     pid_t init_pid; /* 0 once it is reaped */
     int init_pidfd;
     int own_pids; /* the shim's own pid namespace */
