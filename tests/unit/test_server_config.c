@@ -69,6 +69,8 @@ static void test_everything_set(void **state)
         parse("{\"listen\":\"unix:/run/x\",\"dataDirectory\":\"/d\",\"checkpointDirectory\":\"/c\","
               "\"docker\":{\"socket\":\"/s\",\"pull\":\"never\"},"
               "\"native\":{\"images\":\"/i\",\"fetch\":\"never\",\"firstId\":70000,\"idCount\":9},"
+              "\"retention\":{\"checkpointMaxAgeMs\":1000,\"recordMaxBytes\":0,"
+              "\"sweepIntervalMs\":100},\"maxImportBytes\":17592186044416,"
               "\"defaultHost\":\"docker\",\"allowUnpinnedImages\":true,"
               "\"requireFencing\":true,\"checkpointCompression\":\"none\",\"user\":\"1000:2000\","
               "\"corsOrigins\":[\"https://a.example:8443\",\"http://b\"],\"logLevel\":\"warn\","
@@ -84,6 +86,11 @@ static void test_everything_set(void **state)
     assert_false(c.native_fetch);
     assert_int_equal(c.native_first_id, 70000);
     assert_int_equal(c.native_id_count, 9);
+    assert_int_equal(c.checkpoint_age_max, 1000);
+    assert_int_equal(c.record_bytes_max, 0);
+    assert_int_equal(c.sweep_interval_ms, 100);
+    assert_int_equal(c.record_age_max, 30LL * 24 * 3600 * 1000);
+    assert_int_equal(c.import_max, 1LL << 44);
     assert_string_equal(c.default_host, "docker");
     assert_true(c.allow_unpinned_images);
     assert_true(c.require_fencing);
@@ -146,6 +153,11 @@ static void test_faults_name_the_key(void **state)
         {"{\"checkpointCompression\":\"gzip\"}", "checkpointCompression"},
         {"{\"docker\":{\"pull\":\"always\"}}", "docker.pull"},
         {"{\"native\":{\"fetch\":\"always\"}}", "native.fetch"},
+        {"{\"retention\":[]}", "retention"},
+        {"{\"retention\":{\"recordMaxAge\":1}}", "retention.recordMaxAge"},
+        {"{\"retention\":{\"recordMaxAgeMs\":999}}", "retention.recordMaxAgeMs"},
+        {"{\"retention\":{\"transcriptMaxBytes\":-1}}", "retention.transcriptMaxBytes"},
+        {"{\"maxImportBytes\":1048575}", "maxImportBytes"},
         {"{\"native\":{\"firstId\":0}}", "native.firstId"},
         {"{\"native\":{\"firstId\":4294901759,\"idCount\":65537}}", "native.idCount"},
         {"{\"defaultHost\":\"moon\"}", "defaultHost"},

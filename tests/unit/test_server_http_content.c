@@ -98,6 +98,39 @@ static void handle_elsewhere(struct http_exchange *x)
     http_reply_content(x, &c);
 }
 
+/* "head", 3 bytes of a file, nothing, 24 MiB of a file, "tail". */
+static void handle_parts(struct http_exchange *x)
+{
+    const struct http_part parts[] = {
+        {.data = "head", .fd = -1, .size = 4},
+        {.fd = content_fd(LEAD, 3), .offset = LEAD, .size = 3},
+        {.data = "", .fd = -1, .size = 0},
+        {.fd = content_fd(0, BIG), .size = BIG},
+        {.data = "tail", .fd = -1, .size = 4},
+    };
+
+    http_add_header(x, "Content-Disposition", "attachment");
+    http_reply_parts(x, "application/x-tar", parts, ARRAY_SIZE(parts));
+}
+
+/* A file that is shorter than it was. */
+static void handle_shrunk(struct http_exchange *x)
+{
+    const struct http_part parts[] = {{.fd = content_fd(0, 100), .size = 200}};
+
+    http_reply_parts(x, "application/x-tar", parts, ARRAY_SIZE(parts));
+}
+
+static void handle_too_many_parts(struct http_exchange *x)
+{
+    struct http_part parts[HTTP_PARTS_MAX + 1];
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        parts[i] = (struct http_part){.fd = content_fd(0, 1), .size = 1};
+    }
+    http_reply_parts(x, "application/x-tar", parts, ARRAY_SIZE(parts));
+}
+
 static void handle_upload(struct http_exchange *x)
 {
     int64_t size = -1;
@@ -132,6 +165,9 @@ static const struct http_route routes[] = {
     {"GET", "/big", ROUTE_JOB, handle_big, 0, ""},
     {"GET", "/nothing", ROUTE_INLINE, handle_nothing, 0, ""},
     {"GET", "/elsewhere", ROUTE_JOB, handle_elsewhere, 0, ""},
+    {"GET", "/parts", ROUTE_JOB, handle_parts, 0, ""},
+    {"GET", "/shrunk", ROUTE_INLINE, handle_shrunk, 0, ""},
+    {"GET", "/many", ROUTE_JOB, handle_too_many_parts, 0, ""},
     {"PUT", "/upload", ROUTE_JOB | ROUTE_BODY_FILE, handle_upload, CAP, ""},
     {"POST", "/upload", ROUTE_INLINE | ROUTE_BODY_FILE, handle_upload, CAP, ""},
     {"POST", "/any", ROUTE_INLINE | ROUTE_BODY_ANY, handle_any, 64, ""},
@@ -249,6 +285,54 @@ static void expect_content(const struct fixture *f, const char *request, int sta
         }
     }
     answer_done(&a);
+}
+
+static void test_parts(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    char length[24];
+
+    snprintf(length, sizeof(length), "%d", 4 + 3 + BIG + 4);
+    fixture_ask(f, "GET /parts HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", &a);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(answer_header(&a, "Content-Length"), length);
+    assert_string_equal(answer_header(&a, "Content-Type"), "application/x-tar");
+    assert_int_equal(a.body_len, 4 + 3 + BIG + 4);
+    assert_memory_equal(a.body, "head", 4);
+    assert_memory_equal(a.body + a.body_len - 4, "tail", 4);
+    for (int64_t i = 0; i < 3 + BIG; i++) {
+        if (a.body[4 + i] != byte_at(i < 3 ? i : i - 3)) {
+            fail_msg("byte %lld", (long long)i);
+        }
+    }
+    answer_done(&a);
+    fixture_ask(f, "HEAD /parts HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", &a);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(answer_header(&a, "Content-Length"), length);
+    answer_done(&a);
+    fixture_ask(f, "GET /many HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", &a);
+    assert_int_equal(a.status, 500);
+    answer_done(&a);
+}
+
+/* What is promised and can't be sent ends the connection: nobody takes a part for the whole. */
+static void test_shrunk_part(void **state)
+{
+    struct fixture *f = *state;
+    int fd = fixture_connect(f);
+    char got[2048] = "";
+    size_t len = 0;
+    ssize_t n;
+
+    client_send_text(fd, "GET /shrunk HTTP/1.1\r\n" HOST "\r\n");
+    while ((n = recv(fd, got + len, sizeof(got) - 1 - len, 0)) > 0) {
+        len += (size_t)n;
+    }
+    close(fd);
+    assert_non_null(strstr(got, "Content-Length: 200\r\n"));
+    assert_non_null(strstr(got, "\r\n\r\n"));
+    assert_true(strlen(strstr(got, "\r\n\r\n") + 4) <= 100);
 }
 
 static void test_content(void **state)
@@ -520,6 +604,8 @@ int main(void)
         cmocka_unit_test(test_etags),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test_setup_teardown(test_content, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shrunk_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_content_headers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_modified, setup, teardown),
         cmocka_unit_test_setup_teardown(test_range_outside, setup, teardown),
