@@ -7,9 +7,7 @@
 
 static const char TENANT_WITHOUT_TOKENS[] = "default";
 
-/* RFC 6750: "Bearer", a blank, then characters that base64 in any of its forms has. NULL otherwise.
- */
-static const char *bearer_token(const char *header)
+const char *auth_bearer(const char *header)
 {
     static const char scheme[] = "Bearer ";
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -17,7 +15,7 @@ static const char *bearer_token(const char *header)
     const char *token;
     size_t len;
 
-    if (header == NULL || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0) {
+    if (strncasecmp(header, scheme, sizeof(scheme) - 1) != 0) {
         return NULL;
     }
     token = header + sizeof(scheme) - 1;
@@ -65,7 +63,7 @@ int auth_check(struct http_exchange *x, struct error *err)
     const struct http_route *route = x->match.route;
     const char *header = NULL;
     unsigned count = exchange_header(x, "Authorization", &header);
-    const char *text = count == 1 ? bearer_token(header) : NULL;
+    const char *text = count == 1 ? auth_bearer(header) : NULL;
     const struct token *token;
 
     if (x->server->token_count == 0) {

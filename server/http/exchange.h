@@ -169,6 +169,10 @@ unsigned exchange_header(const struct http_exchange *x, const char *name, const 
 
 /* --- auth.c: who asks --- */
 
+/* The token of an Authorization header (RFC 6750: "Bearer", one blank, then characters that base64
+ * in any of its forms has); borrowed, NULL when it is anything else. */
+const char *auth_bearer(const char *header);
+
 /* Fills tenant and scopes. ERROR_UNAUTHENTICATED, with WWW-Authenticate set, unless the route
  * (NULL: none) is public. */
 int auth_check(struct http_exchange *x, struct error *err) WARN_UNUSED;

@@ -4,6 +4,7 @@
 #include "server/config.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,10 @@ static void check_ranges(const struct config *config)
     CONFIG_NUMBERS(X)
 #undef X
     fuzz_require(config->listen != NULL && config->docker_socket != NULL);
+    for (size_t i = 0; i < config->token_count; i++) {
+        fuzz_require(strlen(config->tokens[i].sha256) == 64 &&
+                     config->tokens[i].tenant[0] != '\0' && config->tokens[i].scopes != 0);
+    }
     fuzz_require(config->data_dir[0] == '/' && config->checkpoint_dir[0] == '/');
 }
 
