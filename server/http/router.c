@@ -97,8 +97,8 @@ int router_check_query(const struct http_route *route, const struct uri *uri, st
                                    "is not a query parameter of this call");
         }
     }
-    if (uri->query_error.code != ERROR_NONE) {
-        *err = uri->query_error;
+    if (uri->query_error != NULL) {
+        *err = *uri->query_error;
         return -1;
     }
     return 0;

@@ -99,16 +99,30 @@ static int parse_pair(struct uri *u, char *name, struct error *err)
     return 0;
 }
 
-static void parse_query(struct uri *u, char *query)
+static int keep_error(struct uri *u, const struct error *err)
 {
+    u->query_error = malloc(sizeof(*u->query_error));
+    if (u->query_error == NULL) {
+        return -1;
+    }
+    *u->query_error = *err;
+    return 0;
+}
+
+/* -1 only when memory is out. */
+static int parse_query(struct uri *u, char *query)
+{
+    struct error err = ERROR_INIT;
+
     while (query != NULL) {
         char *next = cut(query, '&');
 
-        if (*query != '\0' && parse_pair(u, query, &u->query_error) != 0) {
-            return;
+        if (*query != '\0' && parse_pair(u, query, &err) != 0) {
+            return keep_error(u, &err);
         }
         query = next;
     }
+    return 0;
 }
 
 /* The length of "http://" or "https://" at the start, 0 when there is neither. */
@@ -160,7 +174,10 @@ int uri_parse(struct uri *u, const char *raw)
     }
     query = cut(u->text, '?');
     u->path_valid = parse_path(u, u->text);
-    parse_query(u, query);
+    if (parse_query(u, query) != 0) {
+        uri_done(u);
+        return -1;
+    }
     return 0;
 }
 
@@ -169,6 +186,7 @@ void uri_done(struct uri *u)
     free(TAKE_PTR(u->raw));
     free(TAKE_PTR(u->path));
     free(TAKE_PTR(u->authority));
+    free(TAKE_PTR(u->query_error));
     free(TAKE_PTR(u->text));
 }
 

@@ -24,7 +24,7 @@ struct uri {
     bool path_valid; /* false: bad escape, NUL, invalid UTF-8, too many segments */
     struct uri_pair query[URI_QUERY_MAX];
     unsigned query_count;
-    struct error query_error; /* code is ERROR_NONE when the query is well formed */
+    struct error *query_error; /* NULL when the query is well formed */
 };
 
 /* `raw` is the target of the request line, "/path?query" or "http://host/path?query". -1 only when
