@@ -2,7 +2,7 @@
  * multiplexes. */
 #include "host/docker/process.h"
 #include "host/docker/process_exec.h"
-#include "host/docker/process_frames.h"
+#include "host/docker/process_mux.h"
 
 #include <string.h>
 
@@ -14,78 +14,13 @@ struct talk {
     char *user;
     bool alone;
     struct docker_exec exec;
-
-    uint8_t head[FRAMES_MUX_HEADER];
-    size_t head_have;
-    uint32_t left; /* of the part at hand */
-    bool seen;     /* a part has begun: what comes is multiplexed */
-    bool raw;      /* the engine speaks itself instead */
-    size_t text_len;
-    char text[FRAMES_TEXT_MAX + 1];
+    struct process_mux mux;
 };
-
-/* --- the engine's framing --- */
-
-static void add_text(struct talk *t, const uint8_t *data, size_t len)
-{
-    for (size_t i = 0; i < len && t->text_len < FRAMES_TEXT_MAX; i++) {
-        uint8_t c = data[i];
-        t->text[t->text_len++] = c >= 0x7f ? '?' : c < 0x20 ? ' ' : (char)c;
-    }
-    t->text[t->text_len] = '\0';
-}
-
-/* Takes up to the missing bytes of a part's head; returns how many. */
-static size_t take_head(struct talk *t, const uint8_t *data, size_t len)
-{
-    size_t want = FRAMES_MUX_HEADER - t->head_have;
-    size_t n = len < want ? len : want;
-    memcpy(t->head + t->head_have, data, n);
-    t->head_have += n;
-    return n;
-}
-
-static int begin_part(struct talk *t)
-{
-    if (t->head[0] <= 2 && memcmp(t->head + 1, "\0\0\0", 3) == 0) {
-        t->seen = true;
-        t->left = guest_get_u32(t->head + 4);
-        t->head_have = t->left == 0 ? 0 : t->head_have;
-        return 0;
-    }
-    t->raw = true;
-    add_text(t, t->head, sizeof(t->head));
-    return t->seen ? -1 : 0;
-}
 
 static ssize_t unwrap(void *ctx, uint8_t *data, size_t len)
 {
     struct talk *t = ctx;
-    size_t kept = 0;
-    for (size_t at = 0; at < len;) {
-        if (t->raw) {
-            add_text(t, data + at, len - at);
-            break;
-        }
-        if (t->head_have < FRAMES_MUX_HEADER) {
-            at += take_head(t, data + at, len - at);
-            if (t->head_have == FRAMES_MUX_HEADER && begin_part(t) != 0) {
-                return -1;
-            }
-            continue;
-        }
-        size_t n = len - at < t->left ? len - at : t->left;
-        if (t->head[0] == 1) {
-            memmove(data + kept, data + at, n);
-            kept += n;
-        } else {
-            add_text(t, data + at, n);
-        }
-        at += n;
-        t->left -= (uint32_t)n;
-        t->head_have = t->left == 0 ? 0 : t->head_have;
-    }
-    return (ssize_t)kept;
+    return process_mux_unwrap(&t->mux, data, len);
 }
 
 /* --- the end --- */
@@ -103,7 +38,7 @@ static int report_over(void *ctx, struct error *err)
     return error_set(err, ERROR_RUNTIME, "%s%s%s",
                      end.container_lives ? "the helper inside ended without an answer"
                                          : "the container has ended meanwhile",
-                     t->text[0] != '\0' ? ": " : "", t->text);
+                     t->mux.text[0] != '\0' ? ": " : "", t->mux.text);
 }
 
 static void talk_free(void *ctx)

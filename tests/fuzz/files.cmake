@@ -1,0 +1,1 @@
+exechost_fuzz(files USES docker host)
