@@ -215,7 +215,7 @@ static void start_call(void *arg)
 int files_start(struct live_execution *x, const struct file_request *request,
                 struct file_call **out, struct error *err)
 {
-    struct file_call *call;
+    struct file_call *call = NULL;
     unsigned queue_max = (unsigned)x->service->config->queue_max;
     if (request->kind == FILE_WRITE && request->body_size > x->limits.disk_bytes) {
         return error_set(err, ERROR_RESOURCE_LIMIT,
