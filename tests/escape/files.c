@@ -132,7 +132,6 @@ void attempt_host_files(const char *argument)
         "/var/run/docker.sock",
         "/run/docker.sock",
         "/sys/kernel/debug/tracing",
-        "/proc/2/root",
     };
 
     for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {

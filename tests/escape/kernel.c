@@ -163,7 +163,6 @@ void attempt_machine(const char *argument)
 
         tried("real time", sched_setscheduler(0, SCHED_FIFO, &param));
     }
-    tried("idle of 1", setpriority(PRIO_PROCESS, 1, 19));
 }
 
 /* --- identity --- */
