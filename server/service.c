@@ -199,7 +199,8 @@ static int open_parts(struct service *s, struct error *err)
         return -1;
     }
     store_event_watch(s->store, on_events, s);
-    return add_host(s, make_docker, err) != 0 ? -1 : add_host(s, make_native, err);
+    /* In the order of preference. */
+    return add_host(s, make_native, err) != 0 ? -1 : add_host(s, make_docker, err);
 }
 
 static int listen_http(struct service *s, struct error *err)

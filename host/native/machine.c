@@ -2,6 +2,7 @@
  * is there. */
 #include "host/guest_binary.h"
 #include "host/native/native_internal.h"
+#include "host/native/needs.h"
 #include "sandbox/seccomp.h"
 
 #include <errno.h>
@@ -98,17 +99,24 @@ static void close_all(struct native_host *h)
     close_one(&h->guest_fd);
 }
 
+static int make_all(struct native_host *h, struct error *err)
+{
+    const struct native_needs_config needs = {.images = h->images_path,
+                                              .host_uid_first = h->host_uid_first,
+                                              .host_uid_count = h->host_uid_count};
+    if (native_needs_check(&needs, err) != 0 || make_parents(h, err) != 0 ||
+        sandbox_seccomp_build(&h->filter_fd, err) != 0) {
+        return -1;
+    }
+    return make_programs(h, err);
+}
+
 int native_machine_prepare(struct native_host *h, struct error *err)
 {
     pthread_mutex_lock(&h->lock);
     int result = 0;
     if (!h->ready) {
-        if (geteuid() != 0) {
-            result = error_set(err, ERROR_HOST_UNAVAILABLE, "the native host needs to run as root");
-        } else if (make_parents(h, err) != 0 || sandbox_seccomp_build(&h->filter_fd, err) != 0 ||
-                   make_programs(h, err) != 0) {
-            result = -1;
-        }
+        result = make_all(h, err);
         h->ready = result == 0;
         if (result != 0) {
             close_all(h);

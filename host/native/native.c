@@ -172,6 +172,7 @@ static void op_free(struct host *host)
     pthread_mutex_destroy(&h->lock);
     free(h->instance);
     free(h->scratch);
+    free(h->images_path);
     free(h->run_path);
     free(h);
 }
@@ -212,15 +213,16 @@ static char *path_below(const char *directory, const char *name)
 static int open_parts(struct native_host *h, const struct native_host_config *config,
                       struct error *err)
 {
-    _cleanup_free_ char *images_path =
+    h->images_path =
         config->images != NULL ? strdup(config->images) : path_below(config->directory, "images");
-    const struct native_images_config images = {.directory = images_path,
+    const struct native_images_config images = {.directory = h->images_path,
                                                 .fetch_missing = config->fetch_missing,
                                                 .allow_unpinned = config->allow_unpinned};
     h->run_path = path_below(config->directory, "run");
     h->instance = strdup(config->instance_id);
     h->scratch = strdup(config->scratch != NULL ? config->scratch : "/tmp");
-    if (images_path == NULL || h->run_path == NULL || h->instance == NULL || h->scratch == NULL) {
+    if (h->images_path == NULL || h->run_path == NULL || h->instance == NULL ||
+        h->scratch == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     if (dir_make(h->run_path, 0700, err) != 0) {

@@ -15,6 +15,7 @@ struct native_host {
     struct host base;
     char *instance;
     char *scratch;
+    char *images_path;
     char *run_path; /* <directory>/run: a directory for each execution */
     int run_fd;
     uint32_t uid;

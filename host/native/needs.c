@@ -247,7 +247,8 @@ static void look_for_ids(struct native_needs *needs, const struct native_needs_c
                  {"/etc/group", false},
                  {"/etc/subuid", true},
                  {"/etc/subgid", true}};
-    static const char CHOOSE[] = "choose a range that nobody uses with native.ids";
+    static const char CHOOSE[] =
+        "choose a range that nobody has with native.firstId and native.idCount";
     struct native_need *need = add(needs, "user ids");
     char name[64];
 
@@ -256,7 +257,7 @@ static void look_for_ids(struct native_needs *needs, const struct native_needs_c
     if (count_mapped(c, "/proc/self/uid_map") < c->host_uid_count ||
         count_mapped(c, "/proc/self/gid_map") < c->host_uid_count) {
         lack(need, "they are not mapped here: map them into this user namespace, or choose others "
-                   "with native.ids");
+                   "with native.firstId");
         return;
     }
     for (size_t i = 0; i < ARRAY_SIZE(TAKEN); i++) {
@@ -311,7 +312,11 @@ static void look_for_groups(struct native_needs *needs)
         lack(need, "mount /sys/fs/cgroup writable for the service");
     }
     cgroup_set_close(&made);
-    (void)cgroup_remove(&roots, name);
+    if (cgroup_remove(&roots, name) != 0 && need->met) {
+        (void)snprintf(need->text, sizeof(need->text), "the group %s can't be removed: %s", name,
+                       strerror(errno));
+        lack(need, "mount /sys/fs/cgroup writable for the service");
+    }
     cgroup_set_close(&roots);
 }
 

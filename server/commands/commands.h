@@ -36,6 +36,10 @@ int command_host_open(const struct config *config, struct host **out,
                       struct error *err) WARN_UNUSED;
 void command_host_close(struct host *host);
 
+/* What service_host_find() takes where no host is named, so far as that can be told without a
+ * service: "native" or "docker"; static or the configuration's. */
+const char *command_default_host(const struct config *config);
+
 /* "exechost: …" with the detail of `err` on standard error; returns EXIT_FAULT. */
 int command_fail(const char *what, const struct error *err);
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "host/native/needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,9 @@ enum { FILES_WANTED = 4096 };
 static const uint64_t MIB = 1024 * 1024;
 enum { DISK_FAIL_MIB = 64, DISK_WARN_MIB = 2048 };
 
-enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
+/* Bits, so that several can be taken together. */
+enum verdict { VERDICT_OK = 0, VERDICT_WARN = 1, VERDICT_FAIL = 2 };
+enum { TEXT_MAX = 1024 };
 
 /* Prints one line; `fix` is left out where there is nothing to fix. */
 static enum verdict say(enum verdict verdict, const char *name, const char *text, const char *fix)
@@ -166,44 +169,90 @@ static bool api_is_new_enough(const char *version)
     return major > ENGINE_API_MAJOR || (major == ENGINE_API_MAJOR && minor >= ENGINE_API_MINOR);
 }
 
-static enum verdict check_engine(const struct config *config)
+/* Whether the engine can be worked with; `fix` says what to do where not. */
+static bool look_at_engine(const struct config *config, char text[TEXT_MAX], const char **fix)
 {
     struct host_status status = {0};
     struct error err = ERROR_INIT;
-    char text[1024];
 
     if (access(config->docker_socket, F_OK) != 0) {
-        snprintf(text, sizeof(text), "there is no socket at %s", config->docker_socket);
-        return say(
-            VERDICT_FAIL, "docker", text,
-            "install and start a Docker engine (apt-get install docker.io), or set docker.socket");
+        snprintf(text, TEXT_MAX, "there is no socket at %s", config->docker_socket);
+        *fix =
+            "install and start a Docker engine (apt-get install docker.io), or set docker.socket";
+        return false;
     }
     if (access(config->docker_socket, R_OK | W_OK) != 0) {
-        snprintf(text, sizeof(text), "%s may not be used by this user", config->docker_socket);
-        return say(VERDICT_FAIL, "docker", text, "run as root or join the socket's group");
+        snprintf(text, TEXT_MAX, "%s may not be used by this user", config->docker_socket);
+        *fix = "run as root or join the socket's group";
+        return false;
     }
     if (probe(config, &status, &err) != 0 || !status.available) {
-        snprintf(text, sizeof(text), "%s: %s", config->docker_socket,
+        snprintf(text, TEXT_MAX, "%s: %s", config->docker_socket,
                  err.code != ERROR_NONE ? err.detail : status.reason);
-        return say(VERDICT_FAIL, "docker", text, "start the engine and look at its log");
+        *fix = "start the engine and look at its log";
+        return false;
     }
-    snprintf(text, sizeof(text), "engine %s, API %s", status.engine_version, status.engine_api);
-    if (!api_is_new_enough(status.engine_api)) {
-        return say(VERDICT_FAIL, "docker", text, "API 1.41 is needed: Docker 20.10 or later");
+    snprintf(text, TEXT_MAX, "engine %s, API %s", status.engine_version, status.engine_api);
+    *fix =
+        api_is_new_enough(status.engine_api) ? NULL : "API 1.41 is needed: Docker 20.10 or later";
+    return *fix == NULL;
+}
+
+/* --- the hosts --- */
+
+/* One that can work will do, unless the configuration wants a certain one. */
+static enum verdict lack_of(const struct config *config, const char *host, bool other_works)
+{
+    bool wanted = config->default_host != NULL && strcmp(config->default_host, host) == 0;
+
+    return wanted || !other_works ? VERDICT_FAIL : VERDICT_WARN;
+}
+
+static bool all_met(const struct native_needs *needs)
+{
+    for (size_t i = 0; i < needs->count; i++) {
+        if (!needs->items[i].met) {
+            return false;
+        }
     }
-    return say(VERDICT_OK, "docker", text, NULL);
+    return true;
+}
+
+static enum verdict check_hosts(const struct config *config)
+{
+    const struct native_needs_config wanted = {.images = config->native_images,
+                                               .host_uid_first = (uint32_t)config->native_first_id,
+                                               .host_uid_count = (uint32_t)config->native_id_count};
+    struct native_needs needs;
+    char text[TEXT_MAX];
+    const char *fix = NULL;
+    bool engine = look_at_engine(config, text, &fix);
+    enum verdict worst = VERDICT_OK;
+    enum verdict lack;
+
+    native_needs_look(&wanted, &needs);
+    lack = lack_of(config, "native", engine);
+    for (size_t i = 0; i < needs.count; i++) {
+        const struct native_need *need = &needs.items[i];
+        char name[64];
+
+        snprintf(name, sizeof(name), "native: %s", need->name);
+        worst |= say(need->met ? VERDICT_OK : lack, name, need->text, need->fix);
+    }
+    lack = lack_of(config, "docker", all_met(&needs));
+    return worst | say(engine ? VERDICT_OK : lack, "docker", text, fix);
 }
 
 static int examine(const struct config *config)
 {
     const enum verdict verdicts[] = {
         check_kernel(), check_data_directory(config), check_disk(config), check_files(config),
-        check_git(),    check_engine(config),
+        check_git(),    check_hosts(config),
     };
     bool failed = false;
 
     for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
-        failed |= verdicts[i] == VERDICT_FAIL;
+        failed |= (verdicts[i] & VERDICT_FAIL) != 0;
     }
     return failed ? EXIT_FAULT : 0;
 }

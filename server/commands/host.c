@@ -1,6 +1,7 @@
 #include "server/commands/commands.h"
 
 #include "host/docker/docker.h"
+#include "host/native/needs.h"
 
 static void ignore_gone(void *ctx, const struct host_identity *id, const char *detail)
 {
@@ -33,6 +34,19 @@ int command_host_open(const struct config *config, struct host **out, struct err
     };
 
     return docker_host_new(&docker, &observer, out, err);
+}
+
+const char *command_default_host(const struct config *config)
+{
+    const struct native_needs_config needs = {.images = config->native_images,
+                                              .host_uid_first = (uint32_t)config->native_first_id,
+                                              .host_uid_count = (uint32_t)config->native_id_count};
+    struct error ignored = ERROR_INIT;
+
+    if (config->default_host != NULL) {
+        return config->default_host;
+    }
+    return native_needs_check(&needs, &ignored) == 0 ? "native" : "docker";
 }
 
 void command_host_close(struct host *host)

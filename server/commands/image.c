@@ -9,8 +9,10 @@
 static const char USAGE[] =
     "usage: exechost image import --name NAME FILE [--host HOST] [--config FILE] [--data DIR]\n"
     "       exechost image list [--host HOST] [--config FILE] [--data DIR]\n\n"
-    "FILE is a tar of a root file system, a docker save archive or an OCI layout. HOST is docker\n"
-    "(the default: images are the engine's) or native (images are kept in the data directory).\n";
+    "FILE is a tar of a root file system, a docker save archive or an OCI layout. HOST is native\n"
+    "(images are kept in the data directory) or docker (the engine keeps them); left out, it is "
+    "the\n"
+    "one that executions get by default.\n";
 
 /* Images of one host: only one of the two is set. */
 struct images {
@@ -21,7 +23,10 @@ struct images {
 static int open_images(const struct config *config, const char *host, struct images *out,
                        struct error *err)
 {
-    if (host == NULL || strcmp(host, "docker") == 0) {
+    if (host == NULL) {
+        host = command_default_host(config);
+    }
+    if (strcmp(host, "docker") == 0) {
         return command_host_open(config, &out->docker, err);
     }
     if (strcmp(host, "native") == 0) {
