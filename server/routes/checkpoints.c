@@ -108,6 +108,12 @@ static int check_durability(const char *text, struct error *err)
                            "there is no durability \"%.64s\"", text);
 }
 
+static json_t *encode_row(struct service *s, const void *row)
+{
+    (void)s;
+    return checkpoints_encode(row);
+}
+
 void route_checkpoint_list(struct http_exchange *x)
 {
     struct service *s = http_service(x);
@@ -125,15 +131,16 @@ void route_checkpoint_list(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    size_t shown = route_page_shown(&page, list.count);
-    json_t *items = json_array();
-    for (size_t i = 0; i < shown; i++) {
-        json_array_append_new(items, checkpoints_encode(&list.items[i]));
-    }
-    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
-    bool more = shown < list.count;
+    const struct route_rows rows = {
+        .kind = "checkpoints",
+        .items = list.items,
+        .count = list.count,
+        .size = sizeof(*list.items),
+        .row_offset = offsetof(struct store_checkpoint, row),
+        .encode = encode_row,
+    };
+    route_reply_rows(x, &page, &rows);
     store_checkpoint_list_done(&list);
-    route_reply_page(x, "checkpoints", items, more, last);
 }
 
 static bool checkpoint_ready(struct http_exchange *x)

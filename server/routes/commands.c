@@ -220,6 +220,12 @@ void route_command_create(struct http_exchange *x)
 
 /* --- show --- */
 
+static json_t *encode_row(struct service *s, const void *row)
+{
+    (void)s;
+    return commands_encode(row);
+}
+
 void route_command_list(struct http_exchange *x)
 {
     struct service *s = http_service(x);
@@ -232,15 +238,16 @@ void route_command_list(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    size_t shown = route_page_shown(&page, list.count);
-    json_t *items = json_array();
-    for (size_t i = 0; i < shown; i++) {
-        json_array_append_new(items, commands_encode(&list.items[i]));
-    }
-    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
-    bool more = shown < list.count;
+    const struct route_rows rows = {
+        .kind = "commands",
+        .items = list.items,
+        .count = list.count,
+        .size = sizeof(*list.items),
+        .row_offset = offsetof(struct store_command, row),
+        .encode = encode_row,
+    };
+    route_reply_rows(x, &page, &rows);
     store_command_list_done(&list);
-    route_reply_page(x, "commands", items, more, last);
 }
 
 void route_command_get(struct http_exchange *x)

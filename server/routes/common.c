@@ -154,18 +154,22 @@ int route_page(const struct http_exchange *x, const char *kind, struct store_pag
     return 0;
 }
 
-size_t route_page_shown(const struct store_page *page, size_t count)
+void route_reply_rows(struct http_exchange *x, const struct store_page *page,
+                      const struct route_rows *rows)
 {
     size_t limit = (size_t)page->limit - 1;
-    return count < limit ? count : limit;
-}
-
-void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool more,
-                      int64_t last_row)
-{
+    size_t shown = rows->count < limit ? rows->count : limit;
+    bool more = shown < rows->count;
     char cursor[API_CURSOR_SIZE];
+    json_t *items = json_array();
+    const char *item = rows->items;
+    int64_t last = 0;
+    for (size_t i = 0; i < shown; i++, item += rows->size) {
+        json_array_append_new(items, rows->encode(http_service(x), item));
+        memcpy(&last, item + rows->row_offset, sizeof(last));
+    }
     if (more) {
-        api_cursor_encode(kind, last_row, cursor);
+        api_cursor_encode(rows->kind, last, cursor);
     }
     http_reply_json(x, 200, api_list_encode(items, more ? cursor : NULL));
 }

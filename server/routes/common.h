@@ -43,10 +43,18 @@ void route_await_end(struct http_exchange *x, struct live_execution *execution,
  * whether there is another page. */
 int route_page(const struct http_exchange *x, const char *kind, struct store_page *page,
                struct error *err) WARN_UNUSED;
-/* How many of `count` rows are shown. */
-size_t route_page_shown(const struct store_page *page, size_t count);
-/* Replies with a page: `items` is taken; `last_row` is that of the last one shown. */
-void route_reply_page(struct http_exchange *x, const char *kind, json_t *items, bool more,
-                      int64_t last_row);
+
+/* The rows that the store had for a page, as an array; borrowed. */
+struct route_rows {
+    const char *kind;  /* as route_page was told */
+    const void *items; /* NULL when there are none */
+    size_t count;
+    size_t size;       /* of one */
+    size_t row_offset; /* of its number, an int64_t */
+    json_t *(*encode)(struct service *s, const void *item);
+};
+/* Replies with those of them that the page shows. */
+void route_reply_rows(struct http_exchange *x, const struct store_page *page,
+                      const struct route_rows *rows);
 
 #endif

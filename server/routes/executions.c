@@ -124,14 +124,9 @@ static int label_filter(const char *text, char key[ID_SIZE], const char **value,
     return 0;
 }
 
-static json_t *encode_items(struct service *s, const struct store_execution_list *list,
-                            size_t shown)
+static json_t *encode_row(struct service *s, const void *row)
 {
-    json_t *items = json_array();
-    for (size_t i = 0; i < shown; i++) {
-        json_array_append_new(items, executions_encode(s, &list->items[i]));
-    }
-    return items;
+    return executions_encode(s, row);
 }
 
 void route_execution_list(struct http_exchange *x)
@@ -159,12 +154,16 @@ void route_execution_list(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    size_t shown = route_page_shown(&page, list.count);
-    int64_t last = shown == 0 ? 0 : list.items[shown - 1].row;
-    bool more = shown < list.count;
-    json_t *items = encode_items(s, &list, shown);
+    const struct route_rows rows = {
+        .kind = "executions",
+        .items = list.items,
+        .count = list.count,
+        .size = sizeof(*list.items),
+        .row_offset = offsetof(struct store_execution, row),
+        .encode = encode_row,
+    };
+    route_reply_rows(x, &page, &rows);
     store_execution_list_done(&list);
-    route_reply_page(x, "executions", items, more, last);
 }
 
 /* --- one --- */

@@ -1,5 +1,6 @@
-/* Requests through decoder and rules: "p" and a body for a provision, "c" and a path for a
- * command's cwd. A plan that comes out holds what the rules promise; a refusal names a field. */
+/* Requests through decoder and rules: "p" and a body for a provision, "r" and a manifest's facts, a
+ * newline and a body for a restore, "c" and a path for a command's cwd. A plan that comes out holds
+ * what the rules promise; a refusal names a field. */
 #include "tests/fuzz/fuzz.h"
 
 #include "base/id.h"
@@ -60,6 +61,43 @@ static void try_provision(const char *body, size_t len)
     api_execution_create_done(&request);
 }
 
+/* The members of the first line are what a manifest holds, in whatever shape somebody gave it. */
+static void try_restore(const char *text, size_t len)
+{
+    const struct policy_context context = {.tenant = "t", .git_roots = ROOTS};
+    const char *newline = memchr(text, '\n', len);
+    struct api_checkpoint_restore request;
+    struct host_provision_plan plan;
+    struct error err = ERROR_INIT;
+    json_t *facts;
+
+    if (newline == NULL ||
+        api_checkpoint_restore_decode(newline + 1, len - (size_t)(newline + 1 - text), &request,
+                                      &err) != 0) {
+        return;
+    }
+    facts = json_loadb(text, (size_t)(newline - text), 0, NULL);
+    const struct policy_manifest manifest = {
+        .image = json_string_value(json_object_get(facts, "image")),
+        .resources = json_object_get(facts, "resources"),
+        .network = json_object_get(facts, "network"),
+        .environment = json_object_get(facts, "environment"),
+        .metadata = json_object_get(facts, "metadata"),
+    };
+    if (manifest.image != NULL) {
+        if (policy_restore(&request, &manifest, &context, &plan, &err) == 0) {
+            check_plan(&plan);
+            fuzz_require(plan.workspace == HOST_WORKSPACE_EMPTY);
+            host_provision_plan_done(&plan);
+        } else {
+            fuzz_require(err.code != ERROR_INTERNAL && err.field[0] == '/');
+            fuzz_require(err.phase == PHASE_VALIDATE);
+        }
+    }
+    json_decref(facts);
+    api_checkpoint_restore_done(&request);
+}
+
 /* A path that comes out is relative, clean, and comes out of itself. */
 static void try_cwd(const char *path)
 {
@@ -87,6 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text = fuzz_text(data, size);
     if (data[0] == 'c') {
         try_cwd(text);
+    } else if (data[0] == 'r') {
+        try_restore(text, size - 1);
     } else {
         try_provision(text, size - 1);
     }

@@ -108,6 +108,31 @@ static void test_ids(void **state)
     assert_code(store_command_update(f->store, &again, &err), err, ERROR_INTERNAL);
 }
 
+static void test_taken_back(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store_execution e = insert_execution(f->store, "e-1");
+    struct store_command kept = command_row(e.row, "c-1");
+    struct store_command gone = command_row(e.row, "c-2");
+    struct store_command got;
+
+    assert_ok(store_command_insert(f->store, &kept, &err), err);
+    assert_ok(store_command_insert(f->store, &gone, &err), err);
+    assert_ok(store_command_delete(f->store, gone.row, &err), err);
+    assert_code(store_command_get(f->store, e.row, "c-2", &got, &err), err,
+                ERROR_COMMAND_NOT_FOUND);
+    assert_ok(store_command_get(f->store, e.row, "c-1", &got, &err), err);
+    assert_same(&got, &kept);
+    store_command_done(&got);
+    assert_code(store_command_update(f->store, &gone, &err), err, ERROR_INTERNAL);
+    assert_ok(store_command_delete(f->store, gone.row, &err), err);
+    /* Its id is free again, its number is not. */
+    struct store_command again = command_row(e.row, "c-2");
+    assert_ok(store_command_insert(f->store, &again, &err), err);
+    assert_true(again.row > gone.row);
+}
+
 static void test_lists(void **state)
 {
     struct fixture *f = *state;
@@ -153,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_ids, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_taken_back, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_lists, fixture_setup, fixture_teardown),
     };
 

@@ -97,6 +97,35 @@ static void test_round_trip(void **state)
     assert_stored(f->store, &e);
 }
 
+static void test_copies_are_of_their_own(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct store_execution e = execution_row("e-1");
+    struct store_execution copy;
+
+    e.row = 5;
+    e.state = STORE_PROVISIONED;
+    e.handle = strdup("0123");
+    e.owner_id = NULL;
+    e.termination_reason = strdup("terminated");
+    e.leftover = true;
+    assert_non_null(e.handle);
+    assert_non_null(e.termination_reason);
+    assert_ok(store_execution_copy(&copy, &e, &err), err);
+    assert_same(&copy, &e);
+    assert_ptr_not_equal(copy.handle, e.handle);
+    assert_ptr_not_equal(copy.tenant, e.tenant);
+    assert_null(copy.owner_id);
+    e.handle[0] = 'x';
+    free(e.handle);
+    free(e.termination_reason);
+    assert_string_equal(copy.handle, "0123");
+    assert_string_equal(copy.termination_reason, "terminated");
+    store_execution_done(&copy);
+    assert_null(copy.handle);
+}
+
 static void test_ids_and_incarnations(void **state)
 {
     struct fixture *f = *state;
@@ -423,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, fixture_setup, fixture_teardown),
+        cmocka_unit_test(test_copies_are_of_their_own),
         cmocka_unit_test_setup_teardown(test_ids_and_incarnations, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_bad_rows_are_refused, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_every_combination_of_filters, fixture_setup,
