@@ -63,6 +63,14 @@ packages_fuzz() {
     need_package libclang-rt-dev
 }
 
+packages_vm() {
+    packages_build
+    need_command qemu-system-x86_64 qemu-system-x86
+    need_command busybox busybox-static
+    need_command cpio cpio
+    need_command depmod kmod
+}
+
 packages_bench() {
     packages_run
     need_command docker-registry docker-registry
