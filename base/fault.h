@@ -12,7 +12,7 @@
 /* 0 to go on, otherwise the errno to behave as if the guarded call had failed with it. */
 int fault_point(const char *name);
 #else
-#define fault_point(name) 0
+#define fault_point(name) ((void)(name), 0)
 #endif
 
 #endif

@@ -25,10 +25,13 @@ static const struct sandbox_disk disk = {.workspace_bytes = 64 << 20,
                                          .workspace_inodes = 16384,
                                          .tmp_bytes = 16 << 20,
                                          .shm_bytes = 16 << 20};
-static const struct cgroup_limits limits = {
-    .nano_cpus = 1000000000, .memory_bytes = 256 << 20, .pids = 64};
-static const struct sandbox_identity identity = {
-    .uid = 65532, .gid = 65532, .host_uid = 399999, .host_gid = 399999};
+static const struct cgroup_limits limits = {.nano_cpus = 1000000000,
+                                            .memory_bytes = 256 << 20,
+                                            .pids = 64};
+static const struct sandbox_identity identity = {.uid = 65532,
+                                                 .gid = 65532,
+                                                 .host_uid = 399999,
+                                                 .host_gid = 399999};
 
 struct floor {
     struct cgroup_set roots;
@@ -40,7 +43,7 @@ struct floor {
     int pidfd;
 };
 
-static char *const environment[] = {"PATH=/bin:/usr/bin", NULL};
+static const char *const environment[] = {"PATH=/bin:/usr/bin", NULL};
 
 static _Noreturn void give_up(const char *step, int errnum)
 {
@@ -56,19 +59,19 @@ static double now_ms(void)
 }
 
 /* The last steps of both ways in: from here on the program's own rights. */
-static void become_program(const struct floor *f, char *const *argv)
+static void become_program(const struct floor *f, const char *const *argv)
 {
     struct sandbox_fault fault = {0};
     if (sandbox_drop(&identity, &fault) != 0 || sandbox_seccomp_install(f->filter, &fault) != 0) {
         give_up(fault.step, fault.errnum);
     }
-    (void)execve(argv[0], argv, environment);
+    (void)execve(argv[0], (char *const *)argv, (char *const *)environment);
     give_up(argv[0], errno);
 }
 
 static void be_inside(const struct floor *f, const struct sandbox_mounts *mounts, int go)
 {
-    static char *const idle[] = {"/bin/sleep", "3600", NULL};
+    static const char *const idle[] = {"/bin/sleep", "3600", NULL};
     struct sandbox_fault fault = {0};
     char byte;
     if (read(go, &byte, 1) != 1) {
@@ -140,7 +143,7 @@ static void wait_for(pid_t pid)
 
 static void run(struct floor *f)
 {
-    static char *const program[] = {"/bin/true", NULL};
+    static const char *const program[] = {"/bin/true", NULL};
     struct sandbox_fault fault = {0};
     pid_t outer = fork();
     if (outer == 0) {

@@ -72,7 +72,10 @@ static int make_way(const struct native_image_tree *t, const char *path)
         memcpy(part, from, len);
         part[len] = '\0';
         if (mkdirat(fd, part, IMPLIED_MODE) == 0) {
-            (void)fchmodat(fd, part, IMPLIED_MODE, 0);
+            /* Past the umask. */
+            if (fchmodat(fd, part, IMPLIED_MODE, 0) != 0) {
+                return -1;
+            }
         } else if (errno != EEXIST) {
             return -1;
         }

@@ -58,7 +58,7 @@ static struct idempotency_claim *find_running(struct idempotency *i, const char 
 void idempotency_topic(char out[IDEMPOTENCY_TOPIC_SIZE], const char *tenant, const char *key)
 {
     /* Keys that differ only behind the cut wake one another's waiters, who look again. */
-    snprintf(out, IDEMPOTENCY_TOPIC_SIZE, "idempotency/%s/%s", tenant, key);
+    snprintf(out, IDEMPOTENCY_TOPIC_SIZE, "idempotency/%s/%.80s", tenant, key);
 }
 
 bool idempotency_is_running(struct service *s, const char *tenant, const char *key)
