@@ -191,6 +191,13 @@ static void test_late_input(void **state)
 
 static void test_signals_from_the_service(void **state)
 {
+    static const char TRAPS[] = "trap 'echo usr1' USR1; trap 'exit 4' TERM; echo ready;"
+                                "while :; do sleep 0.02; done";
+    static const char GROUP[] = "trap 'echo leader' USR1;"
+                                "sh -c 'trap \"echo member\" USR1; sleep 0.3; sleep 0.3' &"
+                                "setsid sh -c 'trap \"echo stranger\" USR1; sleep 0.3; sleep 0.3' &"
+                                "sleep 0.1; echo ready; wait; wait; wait; true";
+
     (void)state;
     struct guest_run killed = {.argv = SHELL("echo ready; exec sleep 60"),
                                ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGINT, 0})};
@@ -198,20 +205,15 @@ static void test_signals_from_the_service(void **state)
     assert_int_equal(killed.exit.flags, GUEST_EXIT_SIGNALED);
     assert_int_equal(killed.exit.status, SIGINT);
     guest_process_done(&killed);
-    struct guest_run trapped = {.argv = SHELL("trap 'echo usr1' USR1; trap 'exit 4' TERM;"
-                                              "echo ready; while :; do sleep 0.02; done"),
+    struct guest_run trapped = {.argv = SHELL(TRAPS),
                                 ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0},
                                      {"usr1", GUEST_SIGNAL, NULL, 0, SIGTERM, 0})};
     expect_code(&trapped, 4);
     assert_string_equal(buf_str(&trapped.out), "ready\nusr1\n");
     guest_process_done(&trapped);
     /* The whole process group, and nobody outside of it. */
-    struct guest_run group = {
-        .argv = SHELL("trap 'echo leader' USR1;"
-                      "sh -c 'trap \"echo member\" USR1; sleep 0.3; sleep 0.3' &"
-                      "setsid sh -c 'trap \"echo stranger\" USR1; sleep 0.3; sleep 0.3' &"
-                      "sleep 0.1; echo ready; wait; wait; wait; true"),
-        ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0})};
+    struct guest_run group = {.argv = SHELL(GROUP),
+                              ACTS({"ready", GUEST_SIGNAL, NULL, 0, SIGUSR1, 0})};
     expect_code(&group, 0);
     assert_non_null(strstr(buf_str(&group.out), "leader\n"));
     assert_non_null(strstr(buf_str(&group.out), "member\n"));
