@@ -19,7 +19,8 @@ class Service:
         directory = pathlib.Path(directory)
         directory.mkdir(parents=True)
         config = directory / "config.json"
-        config.write_text(json.dumps({"docker": {"socket": engine_socket}}), encoding="utf-8")
+        config.write_text(json.dumps({"docker": {"socket": engine_socket},
+                                      "defaultHost": "docker"}), encoding="utf-8")
         self.image = image
         self.log = directory / "log"
         self.live = set()

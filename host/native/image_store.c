@@ -36,11 +36,9 @@ static int trouble(struct error *err, const char *what)
     return error_set_errno(err, ERROR_INTERNAL, errno, "the image store: %s", what);
 }
 
-/* A fault point's errno, as if the call had failed with it. */
-static bool fails(const char *point)
+/* With what a fault point says: as if the call had failed with it. */
+static bool fails(int errnum)
 {
-    int errnum = fault_point(point);
-
     errno = errnum != 0 ? errnum : errno;
     return errnum != 0;
 }
@@ -205,7 +203,7 @@ int native_image_draft_new(const struct native_image_store *store, struct native
         return -1;
     }
     id_generate("image", draft.name);
-    if (fails("image.draft") || mkdirat(store->new_fd, draft.name, 0700) < 0) {
+    if (fails(fault_point("image.draft")) || mkdirat(store->new_fd, draft.name, 0700) < 0) {
         return trouble(err, "no new image can be made");
     }
     draft.fd = open_locked(store->new_fd, draft.name, LOCK_EX);
@@ -256,7 +254,9 @@ static int complete(const struct native_image_draft *draft,
         return -1;
     }
     /* All of the files at once: there may be very many. */
-    return fails("image.sync") || syncfs(draft->fd) < 0 ? trouble(err, "it can't be synced") : 0;
+    return fails(fault_point("image.sync")) || syncfs(draft->fd) < 0
+               ? trouble(err, "it can't be synced")
+               : 0;
 }
 
 int native_image_draft_publish(const struct native_image_store *store,
@@ -276,7 +276,7 @@ int native_image_draft_publish(const struct native_image_store *store,
         return known < 0 ? -1 : 0; /* the draft is dropped */
     }
     /* From here on it is an image, which others may hold. No sweep comes in between. */
-    if (fails("image.publish") || flock(draft->fd, LOCK_UN) < 0 ||
+    if (fails(fault_point("image.publish")) || flock(draft->fd, LOCK_UN) < 0 ||
         renameat(store->new_fd, draft->name, store->dir_fd, name) < 0) {
         return trouble(err, "the image can't be put in its place");
     }
@@ -401,7 +401,8 @@ static int take_away(const struct native_image_store *store, const char *id, cha
                                     : trouble(err, id);
     }
     id_generate("image", name);
-    if (fails("image.remove") || renameat(store->dir_fd, name_of(id), store->new_fd, name) < 0) {
+    if (fails(fault_point("image.remove")) ||
+        renameat(store->dir_fd, name_of(id), store->new_fd, name) < 0) {
         return trouble(err, "the image can't be removed");
     }
     *fd = TAKE_FD(held);

@@ -67,19 +67,20 @@ static int make_way(const struct native_image_tree *t, const char *path)
 
     for (const char *from = path; fd >= 0 && *from != '\0';) {
         size_t len = strcspn(from, "/");
+        bool made;
         int next;
 
         memcpy(part, from, len);
         part[len] = '\0';
-        if (mkdirat(fd, part, IMPLIED_MODE) == 0) {
-            /* Past the umask. */
-            if (fchmodat(fd, part, IMPLIED_MODE, 0) != 0) {
-                return -1;
-            }
-        } else if (errno != EEXIST) {
+        made = mkdirat(fd, part, IMPLIED_MODE) == 0;
+        if (!made && errno != EEXIST) {
             return -1;
         }
         next = openat(fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (made && next >= 0 && fchmod(next, IMPLIED_MODE) < 0) { /* whatever the umask is */
+            close(next);
+            return -1;
+        }
         close(fd);
         fd = next;
         from += len + (from[len] == '/' ? 1 : 0);

@@ -29,8 +29,8 @@ die() {
 
 require_root() {
     if [ "$(id -u)" -ne 0 ]; then
-        die "this needs root: it installs missing packages with apt, starts a Docker engine where
-none answers and talks to its socket. Try: sudo $EXECHOST_SCRIPT"
+        die "this needs root: it installs missing packages with apt, makes namespaces and control
+groups, and talks to a Docker engine. Try: sudo $EXECHOST_SCRIPT"
     fi
 }
 

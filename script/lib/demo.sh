@@ -36,11 +36,15 @@ demo_expect() {
 }
 
 demo_run() {
-    local binary=$1 reference=$2 resources=$3
+    local binary=$1 resources=$2
     DEMO_DIR=$(mktemp -d)
     trap demo_cleanup EXIT
     demo_repository "$DEMO_DIR/repository"
     printf '{"gitRoots":{"default":["%s"]}}\n' "$DEMO_DIR" >"$DEMO_DIR/config.json"
+
+    step "import an image"
+    import_image --config "$DEMO_DIR/config.json" --data "$DEMO_DIR/data"
+    say "$reference"
 
     step "start the service"
     service_start "$binary" "$DEMO_DIR/output" --config "$DEMO_DIR/config.json" \

@@ -38,7 +38,6 @@ packages_engine() {
 
 packages_run() {
     packages_build
-    packages_engine
     need_command git git
     need_command curl curl
     need_package busybox-static ca-certificates
@@ -46,6 +45,8 @@ packages_run() {
 
 packages_test() {
     packages_run
+    packages_engine
+    need_command skopeo skopeo
     need_command clang clang
     # One version everywhere: the next one lays out and warns differently.
     need_command clang-format-14 clang-format-14
@@ -73,6 +74,7 @@ packages_vm() {
 
 packages_bench() {
     packages_run
+    packages_engine
     need_command docker-registry docker-registry
 }
 
