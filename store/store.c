@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "store/readers.h"
 #include "store/schema.h"
 #include "store/transaction.h"
 
@@ -140,7 +141,8 @@ static int open_all(struct store *s, const char *directory, struct error *err)
 {
     struct sql *writer = NULL;
 
-    if (dir_make(directory, 0700, err) != 0 || take_lock(directory, &s->lock_fd, err) != 0) {
+    if (store_readers_new(&s->readers, err) != 0 || dir_make(directory, 0700, err) != 0 ||
+        take_lock(directory, &s->lock_fd, err) != 0) {
         return -1;
     }
     if (asprintf(&s->path, "%s/exechost.db", directory) < 0) {
@@ -185,6 +187,7 @@ void store_close(struct store *s)
     sql_pool_free(s->pool);
     free(s->path);
     free(s->reserve);
+    store_readers_free(s->readers);
     free(s->instance_id);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
@@ -195,6 +198,11 @@ void store_close(struct store *s)
 const char *store_instance_id(const struct store *s)
 {
     return s->instance_id;
+}
+
+struct store_readers *store_readers(struct store *s)
+{
+    return s->readers;
 }
 
 void store_text_set(char **slot, const char *text)

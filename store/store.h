@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct store;
+struct store_readers;
 
 /* Opens or creates `<directory>/exechost.db`, migrates it by user_version (a newer one is refused,
  * naming both), makes the instance id on first use. Takes a lock file so that a second service on
@@ -31,6 +32,9 @@ void store_close(struct store *s);
 
 /* 16 lowercase [0-9a-v], constant for the data directory; borrowed. */
 const char *store_instance_id(const struct store *s);
+
+/* Who reads transcripts of this store; borrowed. */
+struct store_readers *store_readers(struct store *s);
 
 /* Frees the text of a row and sets a copy of another in its place; NULL and "" become NULL. */
 void store_text_set(char **slot, const char *text);

@@ -44,6 +44,7 @@ struct store {
     int lock_fd;
     store_events_changed events_changed; /* NULL: nobody listens */
     void *events_ctx;
+    struct store_readers *readers;
     char *reserve;           /* the path of a file that only takes room */
     atomic_bool reserve_out; /* it was let go and is to be made again */
 };

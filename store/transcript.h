@@ -26,6 +26,7 @@ enum store_record_kind {
     STORE_RECORD_EXIT, /* payload: JSON of the command without output; the last record */
 };
 
+struct store_readers;
 struct store_transcript; /* a writer */
 
 struct store_transcript_name {
@@ -33,6 +34,7 @@ struct store_transcript_name {
     const char *tenant;
     int64_t execution_row;
     const char *command_id;
+    struct store_readers *readers; /* told by who reads piece by piece; NULL: nobody removes */
 };
 
 /* Makes the file (it must not exist) and its directories. */

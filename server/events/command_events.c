@@ -1,6 +1,7 @@
 #include "server/events/command_events.h"
 
 #include "base/log.h"
+#include "store/readers.h"
 
 #include <string.h>
 
@@ -8,6 +9,7 @@ enum { EVENT_TEXT_MAX = 32 * 1024 * 1024 };
 
 struct command_events {
     struct store *store;
+    struct store_reader reading; /* keeps retention away between two fills */
     const char *directory;
     char tenant[ID_SIZE];
     char command_id[ID_SIZE];
@@ -161,12 +163,17 @@ static enum progress put_transcript(struct command_events *e, struct buf *out, s
     return got;
 }
 
+static int gone(const char *command_id, struct error *err)
+{
+    return error_set(err, ERROR_TRANSCRIPT_GONE,
+                     "the transcript of command %s was removed by retention", command_id);
+}
+
 /* Started, and its transcript is not there: retention took it. */
 static int check_there(const struct store_command *row, bool there, struct error *err)
 {
     if (row->started_at != 0 && !there) {
-        return error_set(err, ERROR_TRANSCRIPT_GONE,
-                         "the transcript of command %s was removed by retention", row->command_id);
+        return gone(row->command_id, err);
     }
     return 0;
 }
@@ -289,6 +296,11 @@ int command_events_new(const struct command_events_config *config, struct comman
     };
     snprintf(e->tenant, sizeof(e->tenant), "%s", config->name.tenant);
     snprintf(e->command_id, sizeof(e->command_id), "%s", config->name.command_id);
+    if (!store_reader_begin(config->name.readers, &e->reading, e->execution_row)) {
+        gone(e->command_id, err);
+        command_events_free(e);
+        return -1;
+    }
     if (begin(e, err) != 0) {
         command_events_free(e);
         return -1;
@@ -299,6 +311,9 @@ int command_events_new(const struct command_events_config *config, struct comman
 
 void command_events_free(struct command_events *e)
 {
+    if (e != NULL) {
+        store_reader_end(&e->reading);
+    }
     free(e);
 }
 

@@ -1,6 +1,7 @@
-/* A command's transcript as a stream of events. Between two fills a stream holds its place and
- * nothing else: no descriptor, no buffer. A fill opens the transcript, goes on from the place, and
- * blocks for reads of the file and of the command's row only.
+/* A command's transcript as a stream of events. Between two fills a stream holds its place and a
+ * mark that it is being read, and nothing else: no descriptor, no buffer. A fill opens the
+ * transcript, goes on from the place, and blocks for reads of the file and of the command's row
+ * only.
  *
  * seq is the record's place. `exit` comes from the command's row, once that is final, in place of
  * the transcript's last record; a command that never had a transcript has an `exit` of seq 0 and

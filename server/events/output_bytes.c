@@ -2,12 +2,14 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "store/readers.h"
 
 #include <string.h>
 
 enum { FILL_MAX = 32 * 1024 };
 
 struct output_bytes {
+    struct store_reader reading; /* keeps retention away between two fills */
     const char *directory;
     char tenant[ID_SIZE];
     char command_id[ID_SIZE];
@@ -150,11 +152,19 @@ int output_bytes_new(const struct store_transcript_name *name, enum store_record
     };
     snprintf(b->tenant, sizeof(b->tenant), "%s", name->tenant);
     snprintf(b->command_id, sizeof(b->command_id), "%s", name->command_id);
+    if (!store_reader_begin(name->readers, &b->reading, b->execution_row)) {
+        output_bytes_free(b);
+        return error_set(err, ERROR_TRANSCRIPT_GONE,
+                         "the transcript of command %s was removed by retention", name->command_id);
+    }
     *out = b;
     return 0;
 }
 
 void output_bytes_free(struct output_bytes *b)
 {
+    if (b != NULL) {
+        store_reader_end(&b->reading);
+    }
     free(b);
 }

@@ -14,7 +14,7 @@ struct output_bytes;
 int output_bytes_size(const struct store_transcript_name *name, enum store_record_kind stream,
                       int64_t *size, struct error *err) WARN_UNUSED;
 /* `length` bytes from `first` on, which must be there. `name` is copied but for `directory`, which
- * stays. Returns owned. */
+ * stays. ERROR_TRANSCRIPT_GONE while it is being removed. Returns owned. */
 int output_bytes_new(const struct store_transcript_name *name, enum store_record_kind stream,
                      int64_t first, int64_t length, struct output_bytes **out,
                      struct error *err) WARN_UNUSED;

@@ -45,6 +45,7 @@ static struct store_transcript_name transcript_of(const struct http_exchange *x,
         .tenant = http_tenant(x),
         .execution_row = execution_row,
         .command_id = command_id,
+        .readers = store_readers(s->store),
     };
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/checkpoints.h"
+#include "store/readers.h"
 #include "store/retention.h"
 #include "store/transcript.h"
 
@@ -43,7 +44,7 @@ static int let_checkpoint_go(struct service *s, const struct store_overdue *o, s
 /* --- transcripts --- */
 
 /* The file first: a row that still tells of one is asked again, a file without a row never is. */
-static int let_transcripts_go(struct service *s, const struct store_overdue_list *list,
+static int remove_transcripts(struct service *s, const struct store_overdue_list *list,
                               struct error *err)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -55,9 +56,28 @@ static int let_transcripts_go(struct service *s, const struct store_overdue_list
     return list->count == 0 ? 0 : store_retention_transcripts_gone(s->store, list, err);
 }
 
+/* All but those of executions that are being read. */
+static int let_transcripts_go(struct service *s, struct store_overdue_list *list, struct error *err)
+{
+    struct store_reader removers[STORE_OVERDUE_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (store_removal_begin(store_readers(s->store), &removers[count],
+                                list->items[i].execution_row)) {
+            list->items[count++] = list->items[i];
+        }
+    }
+    list->count = count;
+    int result = remove_transcripts(s, list, err);
+    for (size_t i = 0; i < count; i++) {
+        store_reader_end(&removers[i]);
+    }
+    return result;
+}
+
 /* --- records --- */
 
-static int let_record_go(struct service *s, const struct store_overdue *o, struct error *err)
+static int remove_record(struct service *s, const struct store_overdue *o, struct error *err)
 {
     struct store_transcript_name name = transcript_name(s, o);
     bool gone = false;
@@ -71,6 +91,18 @@ static int let_record_go(struct service *s, const struct store_overdue *o, struc
     }
     log_info("record let go", "execution", o->id, "tenant", o->tenant, NULL);
     return 0;
+}
+
+/* 1 when it went, 0 when something of it is being read, -1. */
+static int let_record_go(struct service *s, const struct store_overdue *o, struct error *err)
+{
+    struct store_reader remover;
+    if (!store_removal_begin(store_readers(s->store), &remover, o->row)) {
+        return 0;
+    }
+    int result = remove_record(s, o, err);
+    store_reader_end(&remover);
+    return result == 0 ? 1 : -1;
 }
 
 /* --- a look --- */
@@ -115,12 +147,15 @@ static int sweep_records(struct service *s, struct error *err)
                                 c->record_bytes_max, &list, err) != 0) {
         return -1;
     }
+    int went = 0;
     for (size_t i = 0; i < list.count; i++) {
-        if (let_record_go(s, &list.items[i], err) != 0) {
+        int result = let_record_go(s, &list.items[i], err);
+        if (result < 0) {
             return -1;
         }
+        went += result;
     }
-    return list.count == STORE_OVERDUE_MAX;
+    return went == STORE_OVERDUE_MAX;
 }
 
 static void arm(struct service *s, int64_t in_ms);

@@ -23,7 +23,7 @@ static void remove_directory(void)
 
 static const struct store_transcript_name *name_of(void)
 {
-    static struct store_transcript_name name = {directory, "t", 1, "c"};
+    static struct store_transcript_name name = {directory, "t", 1, "c", NULL};
 
     if (directory[0] == '\0') {
         snprintf(directory, sizeof(directory), "/dev/shm/exechost-fuzz-XXXXXX");

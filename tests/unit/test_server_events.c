@@ -21,7 +21,8 @@ struct scene {
 
 static struct store_transcript_name name_of(const struct scene *s)
 {
-    return (struct store_transcript_name){s->f->directory, "default", s->execution.row, "c-1"};
+    return (struct store_transcript_name){s->f->directory, "default", s->execution.row, "c-1",
+                                          NULL};
 }
 
 static struct scene scene_new(void **state)

@@ -58,7 +58,8 @@ static size_t make_data(uint32_t *seed, char *data, size_t len)
 
 static struct store_transcript_name name_of(const struct scene *s)
 {
-    return (struct store_transcript_name){s->f->directory, "default", s->execution.row, "c-1"};
+    return (struct store_transcript_name){s->f->directory, "default", s->execution.row, "c-1",
+                                          NULL};
 }
 
 /* A command that has ended, with `bytes` of output in records of up to `max`. */

@@ -288,7 +288,7 @@ static int all_readable(struct store *s, int count)
 
 static int transcripts_when_full(const char *directory)
 {
-    struct store_transcript_name name = {directory, "default", 1, "c-1"};
+    struct store_transcript_name name = {directory, "default", 1, "c-1", NULL};
     struct store_transcript *t = NULL;
     struct error err = ERROR_INIT;
     struct store_transcript_totals totals;

@@ -2,6 +2,7 @@
 #include "store_fixture.h"
 
 #include "base/file.h"
+#include "store/readers.h"
 #include "store/retention.h"
 
 #include <string.h>
@@ -153,7 +154,7 @@ static void test_transcript_files(void **state)
 {
     struct fixture *f = *state;
     struct error err = ERROR_INIT;
-    struct store_transcript_name name = {f->directory, "default", 7, "c"};
+    struct store_transcript_name name = {f->directory, "default", 7, "c", NULL};
     struct store_transcript *t = NULL;
     char directory[128];
     struct stat st;
@@ -172,6 +173,36 @@ static void test_transcript_files(void **state)
     assert_ok(store_transcript_remove_all(&name, &err), err);
     assert_int_equal(stat(directory, &st), -1);
     assert_ok(store_transcript_remove_all(&name, &err), err);
+}
+
+static void test_readers_and_removers(void **state)
+{
+    struct fixture *f = *state;
+    struct store_readers *r = store_readers(f->store);
+    struct store_reader one;
+    struct store_reader two;
+    struct store_reader other = {0};
+
+    assert_true(store_reader_begin(r, &one, 7));
+    assert_true(store_reader_begin(r, &two, 7));
+    assert_false(store_removal_begin(r, &other, 7));
+    assert_true(store_removal_begin(r, &other, 7 + 256)); /* of the same bucket */
+    store_reader_end(&other);
+    store_reader_end(&one);
+    assert_false(store_removal_begin(r, &other, 7));
+    store_reader_end(&two);
+    store_reader_end(&two);
+    assert_true(store_removal_begin(r, &other, 7));
+    assert_true(store_removal_begin(r, &two, 7));
+    assert_false(store_reader_begin(r, &one, 7));
+    store_reader_end(&one); /* it never began */
+    store_reader_end(&other);
+    assert_false(store_reader_begin(r, &one, 7));
+    store_reader_end(&two);
+    assert_true(store_reader_begin(r, &one, 7));
+    store_reader_end(&one);
+    assert_true(store_reader_begin(NULL, &one, 7));
+    store_reader_end(&one);
 }
 
 /* --- records --- */
@@ -279,9 +310,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_checkpoints),       TEST(test_uploads_stay),     TEST(test_many_at_once),
-        TEST(test_transcripts),       TEST(test_transcript_files), TEST(test_records),
-        TEST(test_commands_go_along), TEST(test_record_bytes),
+        TEST(test_checkpoints),          TEST(test_uploads_stay),      TEST(test_many_at_once),
+        TEST(test_transcripts),          TEST(test_transcript_files),  TEST(test_records),
+        TEST(test_readers_and_removers), TEST(test_commands_go_along), TEST(test_record_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

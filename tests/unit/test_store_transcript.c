@@ -14,7 +14,7 @@
 
 static struct store_transcript_name name_of(const struct fixture *f, const char *id)
 {
-    return (struct store_transcript_name){f->directory, "default", 7, id};
+    return (struct store_transcript_name){f->directory, "default", 7, id, NULL};
 }
 
 static void path_of(const struct fixture *f, const char *id, char out[160])
@@ -418,7 +418,7 @@ static void test_every_flipped_bit(void **state)
 
 static int write_on_full_disk(const char *directory)
 {
-    struct store_transcript_name name = {directory, "default", 7, "c-1"};
+    struct store_transcript_name name = {directory, "default", 7, "c-1", NULL};
     struct store_transcript *t = NULL;
     struct error err = ERROR_INIT;
 

@@ -1,6 +1,7 @@
 """The steps that are more than one plain call. Each takes the row and the step."""
 import collections
 import datetime
+import http.client
 import json
 import pathlib
 import re
@@ -355,6 +356,23 @@ def operations(row, step):
     match({"$range": [1, 1000]}, asked, "operations")
 
 
+def slow_read(row, step):
+    """{"slowRead": "GET /path", "pauseMs": N, "bytes": matcher}: asks, reads nothing for a while,
+    then all of the body, whose length must match."""
+    known(step, "slowRead", "pauseMs", "bytes")
+    method, target = row.fill(step["slowRead"]).split(" ", 1)
+    connection = http.client.HTTPConnection(*row.service.address, timeout=60)
+    try:
+        connection.request(method, target)
+        time.sleep(step["pauseMs"] / 1000)
+        length = len(connection.getresponse().read())
+    except http.client.IncompleteRead as error:
+        raise Mismatch(f"cut after {len(error.partial)} bytes") from error
+    finally:
+        connection.close()
+    match(row.fill(step["bytes"]), length, "bytes")
+
+
 def proxy_action(row, step):
     """{"proxy": "cut" | "restore" | [rules]}"""
     known(step, "proxy")
@@ -373,6 +391,6 @@ ACTIONS = {
     "times": repeat_steps, "do": do_step, "try": try_step, "assert": assertion,
     "timeFrom": time_difference, "timeAs": set_time, "service": service_action,
     "secondService": second_service, "unixService": unix_service, "memoryAs": memory,
-    "binary": run_binary, "raw": raw_http, "halfBody": slow_body, "proxy": proxy_action,
+    "binary": run_binary, "raw": raw_http, "halfBody": slow_body, "slowRead": slow_read, "proxy": proxy_action,
     "operations": operations,
 }
