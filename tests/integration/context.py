@@ -6,7 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/conformance"))
-from lib import client, service  # noqa: E402  (what the conformance table is run with)
+from lib import client, native, service  # noqa: E402  (what the conformance table is run with)
 
 
 class Failure(Exception):
@@ -21,7 +21,10 @@ class Context:
         self.host = options.host
         self.directory = directory
         self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
-        self.service = service.Service(self.binary, directory / "service", {})
+        config = {"native": {"images": str(directory / "images")}}
+        self.service = service.Service(self.binary, directory / "service", config)
+        if self.host == "native":
+            native.import_images(self.binary, self.images, self.service.config_path, directory)
         self.service.start()
 
     def close(self):
