@@ -84,6 +84,14 @@ static struct running *find(struct docker_running *list, const struct docker_com
     return NULL;
 }
 
+/* [lock] */
+static void send_soon(struct docker_running *list, struct running *r)
+{
+    if (host_input_ready(&r->input)) {
+        engine_loop_rouse(list->loop, r->stream);
+    }
+}
+
 int docker_process_input(struct docker_running *list, const struct docker_command_name *name,
                          const struct docker_input *input, struct error *err)
 {
@@ -92,9 +100,7 @@ int docker_process_input(struct docker_running *list, const struct docker_comman
     struct running *r = find(list, name, err);
     if (r != NULL) {
         result = host_input_add(&r->input, input->data, input->len, input->eof, err);
-    }
-    if (result == 0 && host_input_ready(&r->input)) {
-        engine_loop_rouse(list->loop, r->stream);
+        send_soon(list, r);
     }
     running_unlock(list);
     return result;
@@ -108,9 +114,7 @@ int docker_process_signal(struct docker_running *list, const struct docker_comma
     struct running *r = find(list, name, err);
     if (r != NULL) {
         result = host_input_signal(&r->input, signo, err);
-    }
-    if (result == 0 && host_input_ready(&r->input)) {
-        engine_loop_rouse(list->loop, r->stream);
+        send_soon(list, r);
     }
     running_unlock(list);
     return result;

@@ -3,6 +3,16 @@
 #include "server/routes/routes.h"
 #include "server/services/commands.h"
 
+/* 204, or why not. */
+static void reply(struct http_exchange *x, int result, const struct error *err)
+{
+    if (result != 0) {
+        route_fail(x, err);
+    } else {
+        http_reply_empty(x, 204);
+    }
+}
+
 void route_command_stdin(struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
@@ -18,11 +28,7 @@ void route_command_stdin(struct http_exchange *x)
         result = commands_input(execution, http_param(x, 1), &bytes, &err);
     }
     live_unref(execution);
-    if (result != 0) {
-        route_fail(x, &err);
-        return;
-    }
-    http_reply_empty(x, 204);
+    reply(x, result, &err);
 }
 
 void route_command_signal(struct http_exchange *x)
@@ -41,9 +47,5 @@ void route_command_signal(struct http_exchange *x)
         result = commands_signal(execution, http_param(x, 1), number, &err);
     }
     live_unref(execution);
-    if (result != 0) {
-        route_fail(x, &err);
-        return;
-    }
-    http_reply_empty(x, 204);
+    reply(x, result, &err);
 }

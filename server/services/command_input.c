@@ -95,54 +95,54 @@ static struct host_exec_ref ref_of(const struct live_execution *x, const char *c
 
 /* --- what clients ask for --- */
 
-enum way { WAY_KEPT, WAY_DIRECT, WAY_NONE };
+/* Bytes, or where there are none a signal. */
+struct message {
+    const struct command_bytes *bytes;
+    int number;
+};
 
 /* [lock] */
-static enum way way_of(const struct command *c)
+static int keep(struct command_input *in, const struct message *m, struct error *err)
 {
-    if (c == NULL) {
-        return WAY_NONE;
+    return m->bytes != NULL ? keep_bytes(in, m->bytes, err) : keep_signal(in, m->number, err);
+}
+
+static int hand_on(const struct live_execution *x, const char *command_id, const struct message *m,
+                   struct error *err)
+{
+    struct host *host = x->host->host;
+    const struct command_bytes *bytes = m->bytes;
+    struct host_exec_ref ref = ref_of(x, command_id);
+    if (bytes == NULL) {
+        return host->ops->exec_signal(host, &ref, m->number, err);
     }
-    return c->input.direct ? WAY_DIRECT : WAY_KEPT;
+    return host->ops->exec_input(host, &ref, bytes->data, bytes->len, bytes->eof, err);
+}
+
+static int deliver(struct live_execution *x, const char *command_id, const struct message *m,
+                   struct error *err)
+{
+    live_lock(x->service->live);
+    struct command *c = find(x, command_id);
+    bool direct = c != NULL && c->input.direct;
+    int result = c == NULL || direct ? -1 : keep(&c->input, m, err);
+    live_unlock(x->service->live);
+    if (direct) {
+        result = hand_on(x, command_id, m, err);
+    }
+    bool gone = c == NULL || (result != 0 && err->code == ERROR_COMMAND_NOT_FOUND);
+    return gone ? not_running(x, command_id, err) : result;
 }
 
 int commands_input(struct live_execution *x, const char *command_id,
                    const struct command_bytes *bytes, struct error *err)
 {
-    struct host *host = x->host->host;
-    struct host_exec_ref ref = ref_of(x, command_id);
-    int result = -1;
-    live_lock(x->service->live);
-    struct command *c = find(x, command_id);
-    enum way way = way_of(c);
-    if (way == WAY_KEPT) {
-        result = keep_bytes(&c->input, bytes, err);
-    }
-    live_unlock(x->service->live);
-    if (way == WAY_DIRECT) {
-        result = host->ops->exec_input(host, &ref, bytes->data, bytes->len, bytes->eof, err);
-    }
-    bool gone = way == WAY_NONE || (result != 0 && err->code == ERROR_COMMAND_NOT_FOUND);
-    return gone ? not_running(x, command_id, err) : result;
+    return deliver(x, command_id, &(struct message){.bytes = bytes}, err);
 }
 
 int commands_signal(struct live_execution *x, const char *command_id, int number, struct error *err)
 {
-    struct host *host = x->host->host;
-    struct host_exec_ref ref = ref_of(x, command_id);
-    int result = -1;
-    live_lock(x->service->live);
-    struct command *c = find(x, command_id);
-    enum way way = way_of(c);
-    if (way == WAY_KEPT) {
-        result = keep_signal(&c->input, number, err);
-    }
-    live_unlock(x->service->live);
-    if (way == WAY_DIRECT) {
-        result = host->ops->exec_signal(host, &ref, number, err);
-    }
-    bool gone = way == WAY_NONE || (result != 0 && err->code == ERROR_COMMAND_NOT_FOUND);
-    return gone ? not_running(x, command_id, err) : result;
+    return deliver(x, command_id, &(struct message){.number = number}, err);
 }
 
 /* --- handed over --- */
