@@ -1,5 +1,6 @@
 #include "guest/guest.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,66 @@ int64_t cgroup_oom_kills(int fd)
         return -1;
     }
     return find_number(text, "oom_kill");
+}
+
+/* --- room --- */
+
+enum { STAT_FILE_MAX = 16 * 1024, ROOM_STEP = 1024 * 1024 };
+enum { RESERVE_MIN = 5 * 1024 * 1024, RESERVE_MAX = 16 * 1024 * 1024 };
+
+static int64_t read_stat(const char *path, const char *inactive, const char *active)
+{
+    static char text[STAT_FILE_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n <= 0) {
+        return 0;
+    }
+    text[n] = '\0';
+    int64_t first = find_number(text, inactive);
+    int64_t second = find_number(text, active);
+    return (first > 0 ? first : 0) + (second > 0 ? second : 0);
+}
+
+/* What is left below the limit but for what is kept back; INT64_MAX when there is none or the
+ * kernel does not tell. */
+static int64_t memory_left(void)
+{
+    int64_t limit = read_number(CGROUP "memory.max", NULL);
+    int64_t used = read_number(CGROUP "memory.current", NULL);
+    int64_t cached = 0;
+    if (used >= 0) {
+        cached = read_stat(CGROUP "memory.stat", "inactive_file", "active_file");
+    } else {
+        limit = read_number(CGROUP "memory/memory.limit_in_bytes", NULL);
+        used = read_number(CGROUP "memory/memory.usage_in_bytes", NULL);
+        cached = read_stat(CGROUP "memory/memory.stat", "total_inactive_file", "total_active_file");
+    }
+    if (limit < 0 || used < 0) {
+        return INT64_MAX;
+    }
+    int64_t reserve = limit / 8 < RESERVE_MIN ? RESERVE_MIN : limit / 8;
+    reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
+    reserve = reserve > limit / 2 ? limit / 2 : reserve;
+    return limit - used + cached - reserve;
+}
+
+int room_take(struct room *room, int64_t bytes)
+{
+    if (bytes <= room->granted) {
+        room->granted -= bytes;
+        return 0;
+    }
+    int64_t left = memory_left();
+    if (left < bytes) {
+        errno = ENOSPC;
+        return -1;
+    }
+    room->granted = left - bytes < ROOM_STEP ? 0 : ROOM_STEP;
+    return 0;
 }
 
 void oom_go_first(void)

@@ -157,6 +157,7 @@ static int write_all(int fd, const uint8_t *data, size_t len)
 static int take_content(int fd, int64_t size)
 {
     static uint8_t piece[PIECE];
+    struct room room = {0};
     while (size > 0) {
         ssize_t n = read(STDIN_FILENO, piece, size < PIECE ? (size_t)size : PIECE);
         if (n == 0) {
@@ -165,7 +166,7 @@ static int take_content(int fd, int64_t size)
         if (n == 0 || (n < 0 && errno != EINTR)) {
             return -1;
         }
-        if (n > 0 && write_all(fd, piece, (size_t)n) != 0) {
+        if (n > 0 && (room_take(&room, n) != 0 || write_all(fd, piece, (size_t)n) != 0)) {
             return -1;
         }
         size -= n > 0 ? n : 0;
@@ -204,6 +205,10 @@ static int commit(const struct stage *stage, const char *path)
 
 static int write_staged(const struct stage *stage, const char *path, mode_t mode, int64_t size)
 {
+    struct room room = {0};
+    if (room_take(&room, size) != 0) {
+        return -1;
+    }
     int fd = openat(stage->fd, "file", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return -1;
@@ -279,4 +284,15 @@ int remove_main(const char *path, bool recursive)
         }
     }
     return result == 0 ? done() : failed(path);
+}
+
+int sweep_main(const char *path)
+{
+    int root = beneath_root();
+    if (root < 0) {
+        return failed(path);
+    }
+    stage_clear_stale(root);
+    guest_close(&root);
+    return done();
 }

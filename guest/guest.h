@@ -149,7 +149,9 @@ struct stage {
     int fd;
     char name[sizeof(GUEST_STAGE_PREFIX) + 16];
 };
-/* Clears away what killed helpers have left, then makes one. */
+/* Removes what killed helpers have left below the workspace. */
+void stage_clear_stale(int root);
+/* Clears that away, then makes one. */
 int stage_open(struct stage *stage);
 /* With all that is in it; errno stays. */
 void stage_close(struct stage *stage);
@@ -165,13 +167,15 @@ int list_main(const char *path);
 int read_main(const char *path);
 int write_main(const char *path, const char *mode, const char *size);
 int remove_main(const char *path, bool recursive);
+int sweep_main(const char *path);
 int pack_main(const char *path);
 int unpack_main(const char *path);
 int sockets_main(const char *path); /* sockets.c */
 
+struct room;
 /* load.c for unpack.c: takes frames until the end frame into the directory (taken): 0 or -1 with
- * errno; `at` names the entry it was at. */
-int load_into(int directory, const char **at);
+ * errno; `at` names the entry it was at. `room` NULL: as much as there is. */
+int load_into(int directory, struct room *room, const char **at);
 /* merge.c: brings what is in the directory `tree` of a stage into `path` of the workspace, all or
  * nothing: 0, or -1 with errno, *at naming what stands in the way. What it replaces is left in the
  * stage. */
@@ -190,6 +194,14 @@ void cgroup_read_usage(struct cgroup_usage *out);
 int cgroup_open_oom(void);
 /* How many processes the kernel has killed for memory so far; -1 when unknown. */
 int64_t cgroup_oom_kills(int fd);
+
+/* The workspace lives in the execution's memory. Who writes there for the service stops before that
+ * is out, since nothing could be started inside afterwards. Zeroed to begin with. */
+struct room {
+    int64_t granted;
+};
+/* Before `bytes` are written: 0, or -1 with ENOSPC. */
+int room_take(struct room *room, int64_t bytes);
 
 /* Makes the calling process the first that the kernel kills when the execution's memory is out, so
  * that neither the idle process nor the runner goes first. Lets others of its user look into the

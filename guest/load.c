@@ -32,6 +32,7 @@ struct level {
 };
 
 struct load {
+    struct room *room; /* or NULL */
     int root_fd;
     int dir_fd; /* of the innermost level, or a duplicate of root_fd */
     size_t depth;
@@ -414,6 +415,9 @@ static int apply_data(struct load *load, size_t len)
     if (offset < load->file_pos || offset > load->file.size || count > load->file.size - offset) {
         return refuse();
     }
+    if (load->room != NULL && room_take(load->room, count) != 0) {
+        return -1;
+    }
     load->file_pos = offset + count;
     return write_at(load->file_fd, load->payload + 8, (size_t)count, offset);
 }
@@ -479,9 +483,10 @@ static int apply_all(struct load *load)
     }
 }
 
-int load_into(int directory, const char **at)
+int load_into(int directory, struct room *room, const char **at)
 {
     static struct load load;
+    load.room = room;
     load.file_fd = -1;
     load.root_fd = directory;
     load.dir_fd = fcntl(directory, F_DUPFD_CLOEXEC, 0);
@@ -499,7 +504,7 @@ int load_main(const char *directory)
     umask(0);
     /* Nothing else of the user runs during a load. */
     oom_go_first();
-    if (root < 0 || load_into(root, &at) != 0) {
+    if (root < 0 || load_into(root, NULL, &at) != 0) {
         return frame_failed(&out, errno, at);
     }
     frame_out_seal(&out, GUEST_DONE, 0);

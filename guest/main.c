@@ -81,9 +81,9 @@ static const struct {
     const char *name;
     int (*main)(const char *path);
 } with_path[] = {
-    {"list", list_main},         {"read", read_main}, {"remove", remove_name},
-    {"remove-tree", remove_all}, {"pack", pack_main}, {"unpack", unpack_main},
-    {"sockets", sockets_main},
+    {"list", list_main},         {"read", read_main},   {"remove", remove_name},
+    {"remove-tree", remove_all}, {"pack", pack_main},   {"unpack", unpack_main},
+    {"sockets", sockets_main},   {"sweep", sweep_main},
 };
 
 static int digit(char c)

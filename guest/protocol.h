@@ -113,20 +113,21 @@ enum guest_load_type {
 /* Each keeps its standard input open until it has the answer: its end tells the helper that the
  * service is gone, and it undoes what it has begun. Failures are GUEST_FAILED with the errno of
  * what went wrong, text naming the entry; EAGAIN: programs changed it faster than it could be
- * followed, ENOENT and so on as usual, EINVAL: a special file, E2BIG: too many entries.
- *
- * `guest list PATH`: GUEST_ITEM for each entry of the directory, sorted by name, then GUEST_DONE.
- * `guest read PATH`: GUEST_ITEM (path empty) of the file; then takes GUEST_READ and answers with
- *     GUEST_DATA, offsets rising without gaps, and GUEST_DONE. All of one open file.
- * `guest write PATH MODE SIZE`: takes SIZE raw bytes; the file has them all, under its name, or
- *     nothing has changed; then GUEST_DONE. Parents are made (0755). MODE is octal.
- * `guest remove PATH`, `guest remove-tree PATH`: a name; or with all that is in it. GUEST_DONE.
- * `guest pack PATH`: GUEST_ITEM for everything below the directory in archive order, of files
- *     followed by GUEST_DATA (holes left out), then GUEST_DONE. What vanishes meanwhile is left
- * out. `guest unpack PATH`: takes entries as `load` does and brings them into the directory, which
- * is made if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way.
- * `guest sockets PATH`: GUEST_COUNT, how many sockets are below the directory, as far as they can
- * be seen within GUEST_SOCKETS_MS; then GUEST_DONE. */
+ * followed, ENOENT and so on as usual, EINVAL: a special file, E2BIG: too many entries. */
+
+/* guest list PATH: GUEST_ITEM for each entry of the directory, sorted by name, then GUEST_DONE. */
+/* guest read PATH: GUEST_ITEM (path empty) of the file; then takes GUEST_READ and answers with
+ * GUEST_DATA, offsets rising without gaps, and GUEST_DONE. All of one open file. */
+/* guest write PATH MODE SIZE: takes SIZE raw bytes; the file has them all, under its name, or
+ * nothing has changed; then GUEST_DONE. Parents are made (0755). MODE is octal. */
+/* guest remove PATH, guest remove-tree PATH: a name; or with all that is in it. GUEST_DONE. */
+/* guest pack PATH: GUEST_ITEM for everything below the directory in archive order, of files
+ * followed by GUEST_DATA (holes left out), then GUEST_DONE. What vanishes meanwhile is left out. */
+/* guest unpack PATH: takes entries as `load` does and brings them into the directory, which is made
+ * if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way. */
+/* guest sweep PATH: clears away what killed helpers have left, then GUEST_DONE. PATH is "". */
+/* guest sockets PATH: GUEST_COUNT, how many sockets are below the directory, as far as they can be
+ * seen within GUEST_SOCKETS_MS; then GUEST_DONE. */
 enum guest_file_type {
     GUEST_ITEM = 48,  /* payload as of GUEST_LOAD_ENTRY; 4 (special file) is a type too */
     GUEST_DATA = 49,  /* payload: offset i64, bytes (at most GUEST_FRAME_MAX − 8) */

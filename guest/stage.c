@@ -156,7 +156,7 @@ int stage_remove_tree(const struct stage *stage)
 
 /* --- making --- */
 
-static void clear_stale(int root)
+void stage_clear_stale(int root)
 {
     struct names names = {0};
     if (names_read(root, false, &names) != 0) {
@@ -199,7 +199,7 @@ int stage_open(struct stage *stage)
     if (stage->root < 0) {
         return -1;
     }
-    clear_stale(stage->root);
+    stage_clear_stale(stage->root);
     for (int try = 0; try < OPEN_TRIES; try++) {
         struct stat st;
         if (make(stage) != 0) {

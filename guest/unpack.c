@@ -18,12 +18,13 @@ static int look(int root, const char *path)
 
 static int unpack(const struct stage *stage, const char *path, const char **at)
 {
+    struct room room = {0};
     *at = path;
     if (look(stage->root, path) != 0 || mkdirat(stage->fd, "tree", S_IRWXU) != 0) {
         return -1;
     }
     int tree = openat(stage->fd, "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (tree < 0 || load_into(tree, at) != 0) {
+    if (tree < 0 || load_into(tree, &room, at) != 0) {
         return -1;
     }
     if (frame_service_gone()) {

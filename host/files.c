@@ -1,11 +1,13 @@
 #include "host/files.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HEX_SIZE = 2 * WORKSPACE_PATH_MAX + 1, PIECE = 64 * 1024 };
+enum { HEX_SIZE = 2 * WORKSPACE_PATH_MAX + 1, PIECE = 64 * 1024, SWEEP_MS = 10000 };
 
 #define FIELD_PATH "?path"
 
@@ -79,6 +81,31 @@ static int start(const struct host_files *files, const struct words *words, stru
         .failed = files_failed,
     };
     return files->host->ops->guest(files->host, &call, out, err);
+}
+
+/* A helper that was killed leaves what it had prepared, which takes room until it is cleared away.
+ */
+static void sweep(const struct host_files *files)
+{
+    struct host_files again = *files;
+    struct error ignored = ERROR_INIT;
+    const struct words words = {.subcommand = "sweep", .path = ""};
+    _cleanup_guest_ struct host_guest *g = NULL;
+    again.deadline_mono_ms = clock_mono_ms() + SWEEP_MS;
+    if (start(&again, &words, &g, &ignored) == 0) {
+        (void)!host_guest_expect_done(g, &ignored);
+    }
+}
+
+/* Ends a conversation that was to change something. */
+static int end_change(const struct host_files *files, struct host_guest **g, int result)
+{
+    bool answered = host_guest_answered(*g);
+    host_guest_free(TAKE_PTR(*g));
+    if (result != 0 && !answered && !cancel_fired(files->cancel)) {
+        sweep(files);
+    }
+    return result;
 }
 
 /* --- items --- */
@@ -281,11 +308,14 @@ int host_files_write(const struct host_files *files, const char *path,
     (void)snprintf(mode, sizeof(mode), "%o", content->mode & 0777);
     (void)snprintf(size, sizeof(size), "%lld", (long long)content->size);
     const struct words words = {.subcommand = "write", .path = path, .more = {mode, size}};
-    if (start(files, &words, &g, err) != 0 ||
-        send_content(g, content->fd, content->size, err) != 0) {
+    if (start(files, &words, &g, err) != 0) {
         return -1;
     }
-    return host_guest_expect_done(g, err);
+    int result = send_content(g, content->fd, content->size, err);
+    if (result == 0) {
+        result = host_guest_expect_done(g, err);
+    }
+    return end_change(files, &g, result);
 }
 
 int host_files_remove(const struct host_files *files, const char *path, bool recursive,
@@ -293,7 +323,10 @@ int host_files_remove(const struct host_files *files, const char *path, bool rec
 {
     _cleanup_guest_ struct host_guest *g = NULL;
     const struct words words = {.subcommand = recursive ? "remove-tree" : "remove", .path = path};
-    return start(files, &words, &g, err) != 0 ? -1 : host_guest_expect_done(g, err);
+    if (start(files, &words, &g, err) != 0) {
+        return -1;
+    }
+    return end_change(files, &g, host_guest_expect_done(g, err));
 }
 
 /* --- archives --- */
@@ -385,5 +418,8 @@ int host_files_unpack(const struct host_files *files, const char *path, host_gue
 {
     _cleanup_guest_ struct host_guest *g = NULL;
     const struct words words = {.subcommand = "unpack", .path = path};
-    return start(files, &words, &g, err) != 0 ? -1 : host_guest_load(g, feed, ctx, err);
+    if (start(files, &words, &g, err) != 0) {
+        return -1;
+    }
+    return end_change(files, &g, host_guest_load(g, feed, ctx, err));
 }

@@ -14,7 +14,8 @@ enum { BUFFER_SIZE = 2 * (GUEST_FRAME_HEADER + GUEST_FRAME_MAX), ERRNO_MAX = 409
 struct host_guest {
     struct host_guest_call call;
     struct host_guest_ends ends;
-    bool ended; /* nothing more comes */
+    bool ended;    /* nothing more comes */
+    bool answered; /* the last frame has come */
     size_t start;
     size_t end;
     uint8_t buffer[BUFFER_SIZE];
@@ -42,6 +43,11 @@ void host_guest_free(struct host_guest *g)
         g->ends.close(g->ends.ctx);
         free(g);
     }
+}
+
+bool host_guest_answered(const struct host_guest *g)
+{
+    return g->answered;
 }
 
 int host_guest_out_of_place(struct error *err)
@@ -121,10 +127,10 @@ static char printable(uint8_t c)
     return c < 0x20 ? ' ' : (char)c;
 }
 
-static int failed(const struct host_guest *g, const struct host_guest_frame *frame,
-                  struct error *err)
+static int failed(struct host_guest *g, const struct host_guest_frame *frame, struct error *err)
 {
     char text[256];
+    g->answered = true;
     if (frame->len < 4 || guest_get_u32(frame->payload) > ERRNO_MAX) {
         return host_guest_out_of_place(err);
     }
@@ -210,6 +216,7 @@ int host_guest_receive(struct host_guest *g, struct host_guest_frame *frame, str
     if (frame->type == GUEST_FAILED) {
         return failed(g, frame, err);
     }
+    g->answered = frame->type == GUEST_DONE;
     g->start += GUEST_FRAME_HEADER + frame->len;
     return 0;
 }

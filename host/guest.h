@@ -67,6 +67,8 @@ int host_guest_expect_done(struct host_guest *g, struct error *err) WARN_UNUSED;
 /* For a frame that has no place here. Returns -1. */
 int host_guest_out_of_place(struct error *err);
 
+/* Whether it has had its last word. */
+bool host_guest_answered(const struct host_guest *g);
 void host_guest_free(struct host_guest *g); /* NULL is fine */
 
 static inline void host_guest_freep(struct host_guest **g)

@@ -35,6 +35,11 @@ static int report_over(void *ctx, struct error *err)
                          t->alone ? "the content does not fit into the memory limit"
                                   : "the helper inside was killed: for memory, or by a program");
     }
+    if (end.known && t->mux.foreign) {
+        /* In a container that lives it is what programs have used up that is missing. */
+        return error_set(err, ERROR_RESOURCE_LIMIT,
+                         "no helper can be started within the execution's limits: %s", t->mux.text);
+    }
     return error_set(err, ERROR_RUNTIME, "%s%s%s",
                      end.container_lives ? "the helper inside ended without an answer"
                                          : "the container has ended meanwhile",

@@ -36,6 +36,17 @@ static int begin_part(struct process_mux *m)
     return m->seen ? -1 : 0;
 }
 
+/* A runtime that can't start the helper says so in its place, and no frame begins like text. */
+static bool is_foreign(struct process_mux *m, uint8_t first)
+{
+    if (!m->spoken) {
+        m->spoken = true;
+        m->foreign = first != GUEST_FAILED && first != GUEST_DONE &&
+                     (first < GUEST_ITEM || first > GUEST_COUNT);
+    }
+    return m->foreign;
+}
+
 ssize_t process_mux_unwrap(struct process_mux *m, uint8_t *data, size_t len)
 {
     size_t kept = 0;
@@ -52,7 +63,7 @@ ssize_t process_mux_unwrap(struct process_mux *m, uint8_t *data, size_t len)
             continue;
         }
         size_t n = len - at < m->left ? len - at : m->left;
-        if (m->head[0] == 1) {
+        if (n > 0 && m->head[0] == 1 && !is_foreign(m, data[at])) {
             memmove(data + kept, data + at, n);
             kept += n;
         } else {

@@ -1,6 +1,7 @@
-/* Takes the engine's multiplexing off the stream of an exec, in place: what the program wrote to
- * its standard output stays; everything else (standard error, an engine that speaks itself) is kept
- * as text for people. Pure and incremental; every byte is held to be hostile. One thread at a time.
+/* Takes the engine's multiplexing off the stream of an exec, in place: what the helper wrote to
+ * its standard output stays; everything else (standard error, an engine or a runtime that speaks
+ * itself) is kept as text for people. Pure and incremental; every byte is held to be hostile. One
+ * thread at a time.
  */
 #ifndef EXECHOST_HOST_DOCKER_PROCESS_MUX_H
 #define EXECHOST_HOST_DOCKER_PROCESS_MUX_H
@@ -20,6 +21,8 @@ struct process_mux {
     bool seen;     /* a part has begun: what comes is multiplexed */
     bool raw;      /* the engine speaks itself instead */
     size_t text_len;
+    bool spoken;  /* the helper has sent its first byte */
+    bool foreign; /* the runtime speaks on standard output instead of the helper */
     char text[PROCESS_MUX_TEXT_MAX + 1]; /* printable ASCII, one line */
 };
 
