@@ -189,24 +189,42 @@ struct host_provision_plan fixture_plan(struct fixture *f, const char *execution
     };
 }
 
-json_t *fixture_get(const char *path)
+static json_t *ask(const struct engine_request *request, long *status)
 {
     struct error err = ERROR_INIT;
     struct engine *e;
     struct engine_answer answer;
-    struct engine_request request = {.method = "GET", .path = path};
     json_t *json = NULL;
 
-    if (engine_new(engine_socket(), &e, &err) < 0 || engine_call(e, &request, &answer, &err) < 0) {
+    if (engine_new(engine_socket(), &e, &err) < 0 || engine_call(e, request, &answer, &err) < 0) {
         fprintf(stderr, "engine: %s\n", err.detail);
         abort();
     }
     if (answer.status == 200) {
         json = json_incref(answer.json);
     }
+    *status = answer.status;
     engine_answer_done(&answer);
     engine_free(e);
     return json;
+}
+
+json_t *fixture_get(const char *path)
+{
+    struct engine_request request = {.method = "GET", .path = path};
+    long status;
+
+    return ask(&request, &status);
+}
+
+long fixture_call(const char *method, const char *path, json_t *body)
+{
+    struct engine_request request = {.method = method, .path = path, .body = body};
+    long status;
+
+    json_decref(ask(&request, &status));
+    json_decref(body);
+    return status;
 }
 
 struct shell {

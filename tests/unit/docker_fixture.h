@@ -28,6 +28,8 @@ char *fixture_image(struct fixture *f, const char *name, const char *const *prog
 /* A plan with moderate limits; free by host_provision_plan_done. */
 struct host_provision_plan fixture_plan(struct fixture *f, const char *execution);
 
+/* A call of the engine by a client of its own; takes `body` (or NULL). Returns its status. */
+long fixture_call(const char *method, const char *path, json_t *body);
 /* The engine's answer to GET `path`, by a client of its own; NULL when it is not 200. Returns
  * owned. */
 json_t *fixture_get(const char *path);

@@ -69,11 +69,12 @@ static void test_name_taken(void **state)
 {
     struct fixture *f = *state;
     struct host_provision_plan plan = fixture_plan(f, "twice");
-    struct host_provision_plan other = fixture_plan(f, "twice");
     struct host_identity id = host_provision_plan_identity(&plan);
     struct host_provisioned made;
     struct host_provisioned again;
     struct error err = ERROR_INIT;
+    _cleanup_free_ char *name = container_name(f->instance, &id);
+    char path[256];
     char *old;
 
     must(f->host->ops->provision(f->host, &plan, &made, &err), &err);
@@ -85,28 +86,21 @@ static void test_name_taken(void **state)
     assert_false(exists(old));
     free(old);
     host_provisioned_done(&again);
-    /* A foreign thing of the name: the tenant's dash moved into the execution's id. */
-    free(other.tenant);
-    free(other.execution_id);
-    other.tenant = strdup("def");
-    other.execution_id = strdup("x");
     must(f->host->ops->terminate(f->host, &id, NULL, &err), &err);
-    free(plan.tenant);
-    free(plan.execution_id);
-    plan.tenant = strdup("def-x");
-    plan.execution_id = strdup("y");
-    free(other.execution_id);
-    other.execution_id = strdup("x-y");
-    must(f->host->ops->provision(f->host, &plan, &made, &err), &err);
-    assert_int_equal(f->host->ops->provision(f->host, &other, &again, &err), -1);
+    /* Somebody else's thing of the name. */
+    assert_non_null(name);
+    snprintf(path, sizeof(path), "/containers/create?name=%s", name);
+    assert_int_equal(fixture_call("POST", path,
+                                  json_pack("{s:s,s:[s,s]}", "Image", strrchr(f->image, '@') + 1,
+                                            "Cmd", "sleep", "60")),
+                     201);
+    assert_int_equal(f->host->ops->provision(f->host, &plan, &made, &err), -1);
     assert_int_equal(err.code, ERROR_RUNTIME);
     assert_non_null(strstr(err.detail, "not this execution's"));
-    assert_true(exists(made.handle));
-    id = host_provision_plan_identity(&plan);
-    must(f->host->ops->terminate(f->host, &id, made.handle, &err), &err);
-    host_provisioned_done(&made);
+    must(f->host->ops->terminate(f->host, &id, NULL, &err), &err);
+    snprintf(path, sizeof(path), "/containers/%s", name);
+    assert_int_equal(fixture_call("DELETE", path, NULL), 204);
     host_provision_plan_done(&plan);
-    host_provision_plan_done(&other);
 }
 
 static void test_deadline_inside(void **state)
