@@ -2,6 +2,7 @@
 
 #include "store/fields.h"
 #include "store/idempotency_bind.h"
+#include "store/retention_measure.h"
 #include "store/schema.h"
 #include "store/transaction.h"
 
@@ -237,35 +238,14 @@ static int update_row(struct sql *s, const struct store_execution *e, struct err
     return sql_run(s, stmt, err);
 }
 
-/* How much room the record of an ended execution takes: its texts, its commands', and for each row
- * about what SQLite and the indices add. */
-static int measure(struct sql *s, const struct store_execution *e, struct error *err)
-{
-    static const char MEASURE[] =
-        "UPDATE executions SET record_bytes = 1024 + length(image)"
-        " + coalesce(length(image_digests), 0) + coalesce(length(workspace), 0)"
-        " + coalesce(length(environment), 0) + coalesce(length(metadata), 0)"
-        " + 2 * coalesce(length(labels), 0) + coalesce(length(warnings), 0)"
-        " + (SELECT coalesce(sum(512 + length(command) + coalesce(length(args), 0)"
-        "    + coalesce(length(cwd), 0) + coalesce(length(environment), 0)), 0)"
-        "    FROM commands WHERE execution_row = :row)"
-        " WHERE row = :row AND " SCHEMA_ENDED;
-    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
-
-    if (sql_prepare(s, MEASURE, &stmt, err) != 0) {
-        return -1;
-    }
-    sql_bind_int(stmt, ":row", e->row);
-    return sql_run(s, stmt, err);
-}
-
 static int update_execution(struct sql *s, void *ctx, struct error *err)
 {
     const struct store_execution *e = *(const struct store_execution *const *)ctx;
     bool ended = e->state == STORE_TERMINATED || e->state == STORE_FAILED;
     int differ = labels_differ(s, e, err);
 
-    if (differ < 0 || update_row(s, e, err) != 0 || (ended && measure(s, e, err) != 0)) {
+    if (differ < 0 || update_row(s, e, err) != 0 ||
+        (ended && retention_measure(s, e->row, err) != 0)) {
         return -1;
     }
     return differ > 0 ? replace_labels(s, e, err) : 0;

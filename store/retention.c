@@ -1,5 +1,6 @@
 #include "store/retention.h"
 
+#include "store/retention_measure.h"
 #include "store/schema.h"
 #include "store/transaction.h"
 
@@ -110,6 +111,28 @@ int store_retention_overdue(struct store *s, enum store_kept kind, int64_t befor
     }
     *out = list;
     return 0;
+}
+
+/* --- how much there is --- */
+
+int retention_measure(struct sql *s, int64_t execution_row, struct error *err)
+{
+    static const char MEASURE[] =
+        "UPDATE executions SET record_bytes = 1024 + length(image)"
+        " + coalesce(length(image_digests), 0) + coalesce(length(workspace), 0)"
+        " + coalesce(length(environment), 0) + coalesce(length(metadata), 0)"
+        " + 2 * coalesce(length(labels), 0) + coalesce(length(warnings), 0)"
+        " + (SELECT coalesce(sum(512 + length(command) + coalesce(length(args), 0)"
+        "    + coalesce(length(cwd), 0) + coalesce(length(environment), 0)), 0)"
+        "    FROM commands WHERE execution_row = :row)"
+        " WHERE row = :row AND " SCHEMA_ENDED;
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (sql_prepare(s, MEASURE, &stmt, err) != 0) {
+        return -1;
+    }
+    sql_bind_int(stmt, ":row", execution_row);
+    return sql_run(s, stmt, err);
 }
 
 /* --- letting go --- */
