@@ -20,6 +20,7 @@ int checkpoints_new(struct checkpoints **out, struct error *err)
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->deleted, NULL);
     TAILQ_INIT(&c->jobs);
     TAILQ_INIT(&c->holds);
     *out = c;
@@ -31,6 +32,7 @@ void checkpoints_free(struct checkpoints *c)
     if (c == NULL) {
         return;
     }
+    pthread_cond_destroy(&c->deleted);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
@@ -109,10 +111,14 @@ static bool is_held(struct checkpoints *c, enum checkpoint_hold_kind kind, const
     return false;
 }
 
-/* [lock] Whether files of the id are being written or removed. */
+/* [lock] Whether files of the id are being written. Who has seen that a checkpoint is gone may make
+ * another of its id: the removal of its files is waited for. */
 static int check_unchanging(struct checkpoints *c, const char *tenant, const char *id,
                             struct error *err)
 {
+    while (is_held(c, CHECKPOINT_HOLD_DELETE, tenant, id)) {
+        pthread_cond_wait(&c->deleted, &c->lock);
+    }
     if (pending_job(c, tenant, id) != NULL) {
         return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId", "checkpoint %s is being made",
                                id);
@@ -120,10 +126,6 @@ static int check_unchanging(struct checkpoints *c, const char *tenant, const cha
     if (is_held(c, CHECKPOINT_HOLD_IMPORT, tenant, id)) {
         return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
                                "checkpoint %s is being imported", id);
-    }
-    if (is_held(c, CHECKPOINT_HOLD_DELETE, tenant, id)) {
-        return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
-                               "checkpoint %s is being deleted", id);
     }
     return 0;
 }
@@ -153,6 +155,7 @@ void checkpoint_hold_end(struct checkpoints *c, struct checkpoint_hold *hold)
 {
     pthread_mutex_lock(&c->lock);
     TAILQ_REMOVE(&c->holds, hold, entry);
+    pthread_cond_broadcast(&c->deleted);
     pthread_mutex_unlock(&c->lock);
 }
 
