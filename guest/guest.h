@@ -118,7 +118,7 @@ int names_read(int dir_fd, bool skip_stages, struct names *out);
 void names_done(struct names *names);
 bool names_is_stage(const char *name);
 
-/* items.c: entries on their way out. */
+/* items.c: entries on their way out and in. */
 struct item {
     uint8_t type;
     uint32_t mode;
@@ -128,6 +128,12 @@ struct item {
     const char *target; /* "" when there is none */
 };
 enum { ITEM_DIRECTORY, ITEM_FILE, ITEM_SYMLINK, ITEM_HARDLINK, ITEM_SPECIAL };
+struct item_texts {
+    char path[GUEST_PATH_MAX + 1];
+    char target[GUEST_PATH_MAX + 1];
+};
+/* GUEST_LOAD_ENTRY's payload, whose strings go to `texts`; -1 with EPROTO when it is none. */
+int item_parse(const uint8_t *payload, size_t len, struct item_texts *texts, struct item *entry);
 struct item item_of(const struct stat *st, const char *path);
 /* The kind and, of a link, the target of a name; 1, or 0: it vanished meanwhile; -1. `target` has
  * room for GUEST_PATH_MAX + 1. */

@@ -114,3 +114,87 @@ int item_send_data(struct frame_out *out, int fd, struct item_range range, int64
     *sent = at;
     return 0;
 }
+
+/* --- in --- */
+
+static int refuse(void)
+{
+    errno = EPROTO;
+    return -1;
+}
+
+static bool is_path(const char *path)
+{
+    for (;;) {
+        size_t len = strcspn(path, "/");
+        if (len == 0 || (len == 1 && path[0] == '.') || (len == 2 && memcmp(path, "..", 2) == 0)) {
+            return false;
+        }
+        if (path[len] == '\0') {
+            return true;
+        }
+        path += len + 1;
+    }
+}
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+};
+
+static const uint8_t *take(struct reader *r, size_t len)
+{
+    if (r->left < len) {
+        return NULL;
+    }
+    const uint8_t *at = r->at;
+    r->at += len;
+    r->left -= len;
+    return at;
+}
+
+static int take_text(struct reader *r, char text[GUEST_PATH_MAX + 1])
+{
+    const uint8_t *head = take(r, 4);
+    uint32_t len = head != NULL ? guest_get_u32(head) : 0;
+    const uint8_t *bytes = head != NULL && len <= GUEST_PATH_MAX ? take(r, len) : NULL;
+    if (bytes == NULL || memchr(bytes, '\0', len) != NULL) {
+        return refuse();
+    }
+    memcpy(text, bytes, len);
+    text[len] = '\0';
+    return 0;
+}
+
+static bool is_sound(const struct item *entry)
+{
+    bool has_target = entry->target[0] != '\0';
+    if (!is_path(entry->path) || (entry->mode & ~07777U) != 0 || entry->size < 0 ||
+        (entry->type != ITEM_FILE && entry->size != 0)) {
+        return false;
+    }
+    switch (entry->type) {
+    case ITEM_DIRECTORY:
+    case ITEM_FILE: return !has_target;
+    case ITEM_SYMLINK: return has_target;
+    case ITEM_HARDLINK: return is_path(entry->target);
+    default: return false;
+    }
+}
+
+int item_parse(const uint8_t *payload, size_t len, struct item_texts *texts, struct item *entry)
+{
+    struct reader r = {payload, len};
+    const uint8_t *fixed = take(&r, GUEST_ENTRY_FIXED);
+    if (fixed == NULL || take_text(&r, texts->path) != 0 || take_text(&r, texts->target) != 0 ||
+        r.left != 0) {
+        return refuse();
+    }
+    *entry = (struct item){.type = fixed[0],
+                           .mode = guest_get_u32(fixed + 1),
+                           .mtime_ns = guest_get_i64(fixed + 5),
+                           .size = guest_get_i64(fixed + 13),
+                           .path = texts->path,
+                           .target = texts->target};
+    return is_sound(entry) ? 0 : refuse();
+}

@@ -10,18 +10,6 @@
 enum { PATH_LIMIT = 4095, DEPTH_LIMIT = PATH_LIMIT / 2 + 1, LATER_MAX = 64 * 1024 * 1024 };
 enum { NANOSECONDS = 1000000000 };
 
-/* As on the wire; the same numbers as enum workspace_entry_type. */
-enum entry_type { ENTRY_DIRECTORY = 0, ENTRY_FILE = 1, ENTRY_SYMLINK = 2, ENTRY_HARDLINK = 3 };
-
-struct entry {
-    uint8_t type;
-    uint32_t mode;
-    int64_t mtime_ns;
-    int64_t size;
-    const char *path;
-    const char *target;
-};
-
 /* A directory that entries still go into; its mode and time are set when it is left. */
 struct level {
     dev_t parent_device; /* what ".." must lead to: programs may move it about */
@@ -46,11 +34,10 @@ struct load {
     size_t later_size;
 
     int file_fd; /* the file that data goes to, or -1 */
-    struct entry file;
+    struct item file;
     int64_t file_pos;
 
-    char path[PATH_LIMIT + 1];
-    char target[PATH_LIMIT + 1];
+    struct item_texts texts; /* of the entry at hand */
     uint8_t payload[GUEST_FRAME_MAX];
 };
 
@@ -202,7 +189,7 @@ static const char *go_to_parent(struct load *load, char *path)
     return name;
 }
 
-static int make_directory(struct load *load, const struct entry *entry, const char *name)
+static int make_directory(struct load *load, const struct item *entry, const char *name)
 {
     if (mkdirat(load->dir_fd, name, S_IRWXU) != 0 && errno != EEXIST) {
         return -1;
@@ -219,7 +206,7 @@ static int make_directory(struct load *load, const struct entry *entry, const ch
 
 /* --- everything else --- */
 
-static int make_file(struct load *load, const struct entry *entry, const char *name)
+static int make_file(struct load *load, const struct item *entry, const char *name)
 {
     load->file_fd =
         openat(load->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRWXU);
@@ -246,7 +233,7 @@ static int finish_file(struct load *load)
     return result;
 }
 
-static int make_symlink(struct load *load, const struct entry *entry, const char *name)
+static int make_symlink(struct load *load, const struct item *entry, const char *name)
 {
     struct timespec mtime = to_timespec(entry->mtime_ns);
     struct timespec times[2] = {mtime, mtime};
@@ -277,7 +264,7 @@ static int open_parent(const struct load *load, const char *path, const char **n
     return dir;
 }
 
-static int make_hardlink(struct load *load, const struct entry *entry, const char *name)
+static int make_hardlink(struct load *load, const struct item *entry, const char *name)
 {
     const char *target_name;
     int target_dir = open_parent(load, entry->target, &target_name);
@@ -293,99 +280,23 @@ static int make_hardlink(struct load *load, const struct entry *entry, const cha
 
 /* --- frames --- */
 
-static bool is_path(const char *path)
-{
-    for (;;) {
-        size_t len = strcspn(path, "/");
-        if (len == 0 || (len == 1 && path[0] == '.') || (len == 2 && memcmp(path, "..", 2) == 0)) {
-            return false;
-        }
-        if (path[len] == '\0') {
-            return true;
-        }
-        path += len + 1;
-    }
-}
-
-struct reader {
-    const uint8_t *at;
-    size_t left;
-};
-
-static const uint8_t *take(struct reader *r, size_t len)
-{
-    if (r->left < len) {
-        return NULL;
-    }
-    const uint8_t *at = r->at;
-    r->at += len;
-    r->left -= len;
-    return at;
-}
-
-static int take_text(struct reader *r, char text[PATH_LIMIT + 1])
-{
-    const uint8_t *head = take(r, 4);
-    uint32_t len = head != NULL ? guest_get_u32(head) : 0;
-    const uint8_t *bytes = head != NULL && len <= PATH_LIMIT ? take(r, len) : NULL;
-    if (bytes == NULL || memchr(bytes, '\0', len) != NULL) {
-        return refuse();
-    }
-    memcpy(text, bytes, len);
-    text[len] = '\0';
-    return 0;
-}
-
-static bool is_sound(const struct entry *entry)
-{
-    bool has_target = entry->target[0] != '\0';
-    if (!is_path(entry->path) || (entry->mode & ~07777U) != 0 || entry->size < 0 ||
-        (entry->type != ENTRY_FILE && entry->size != 0)) {
-        return false;
-    }
-    switch (entry->type) {
-    case ENTRY_DIRECTORY:
-    case ENTRY_FILE: return !has_target;
-    case ENTRY_SYMLINK: return has_target;
-    case ENTRY_HARDLINK: return is_path(entry->target);
-    default: return false;
-    }
-}
-
-static int parse_entry(struct load *load, size_t len, struct entry *entry)
-{
-    struct reader r = {load->payload, len};
-    const uint8_t *fixed = take(&r, 1 + 4 + 8 + 8);
-    if (fixed == NULL || take_text(&r, load->path) != 0 || take_text(&r, load->target) != 0 ||
-        r.left != 0) {
-        return refuse();
-    }
-    *entry = (struct entry){.type = fixed[0],
-                            .mode = guest_get_u32(fixed + 1),
-                            .mtime_ns = guest_get_i64(fixed + 5),
-                            .size = guest_get_i64(fixed + 13),
-                            .path = load->path,
-                            .target = load->target};
-    return is_sound(entry) ? 0 : refuse();
-}
-
 static int apply_entry(struct load *load, size_t len)
 {
-    struct entry entry;
-    if (finish_file(load) != 0 || parse_entry(load, len, &entry) != 0) {
+    struct item entry;
+    if (finish_file(load) != 0 || item_parse(load->payload, len, &load->texts, &entry) != 0) {
         return -1;
     }
-    const char *name = go_to_parent(load, load->path);
+    const char *name = go_to_parent(load, load->texts.path);
     if (name == NULL) {
         return -1;
     }
-    switch ((enum entry_type)entry.type) {
-    case ENTRY_DIRECTORY: return make_directory(load, &entry, name);
-    case ENTRY_FILE: return make_file(load, &entry, name);
-    case ENTRY_SYMLINK: return make_symlink(load, &entry, name);
-    case ENTRY_HARDLINK: return make_hardlink(load, &entry, name);
+    switch (entry.type) {
+    case ITEM_DIRECTORY: return make_directory(load, &entry, name);
+    case ITEM_FILE: return make_file(load, &entry, name);
+    case ITEM_SYMLINK: return make_symlink(load, &entry, name);
+    case ITEM_HARDLINK: return make_hardlink(load, &entry, name);
+    default: return refuse();
     }
-    return refuse();
 }
 
 static int write_at(int fd, const uint8_t *data, size_t len, int64_t offset)
@@ -491,7 +402,7 @@ int load_into(int directory, struct room *room, const char **at)
     load.root_fd = directory;
     load.dir_fd = fcntl(directory, F_DUPFD_CLOEXEC, 0);
     int result = load.dir_fd < 0 ? -1 : apply_all(&load);
-    *at = load.path[0] != '\0' ? load.path : "before the first entry";
+    *at = load.texts.path[0] != '\0' ? load.texts.path : "before the first entry";
     guest_close(&load.file_fd);
     return result;
 }

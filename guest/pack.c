@@ -248,7 +248,7 @@ static void leave(struct pack *pack)
 static enum outcome pack_next(struct pack *pack)
 {
     struct level *level = &pack->levels[pack->depth - 1];
-    bool broken;
+    bool broken = false;
     int dir = level->left == 0 ? -1 : level_fd(pack, level, &broken);
     if (dir < 0) {
         if (level->left > 0 && broken) {

@@ -248,8 +248,8 @@ static int receive_range(struct host_guest *g, struct host_files_range range, in
     }
 }
 
-int host_files_read(const struct host_files *files, const char *path, host_files_choose_fn choose,
-                    void *ctx, int fd, int64_t *size, struct error *err)
+int host_files_read(const struct host_files *files, const char *path,
+                    const struct host_files_reader *reader, struct error *err)
 {
     _cleanup_guest_ struct host_guest *g = NULL;
     const struct words words = {.subcommand = "read", .path = path};
@@ -259,18 +259,15 @@ int host_files_read(const struct host_files *files, const char *path, host_files
         return -1;
     }
     struct host_files_range range = {.len = found};
-    if (choose(ctx, found, &range, err) != 0) {
+    if (reader->choose(reader->ctx, found, &range, err) != 0) {
         return -1;
     }
     guest_put_u32(request + 1, 16);
     guest_put_i64(request + GUEST_FRAME_HEADER, range.offset);
     guest_put_i64(request + GUEST_FRAME_HEADER + 8, range.len);
-    if (host_guest_send(g, request, sizeof(request), err) != 0 ||
-        receive_range(g, range, fd, err) != 0) {
-        return -1;
-    }
-    *size = found;
-    return 0;
+    return host_guest_send(g, request, sizeof(request), err) != 0
+               ? -1
+               : receive_range(g, range, reader->fd, err);
 }
 
 /* --- write, remove --- */

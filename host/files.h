@@ -35,10 +35,15 @@ struct host_files_range {
 /* Chooses what is read of a file of `size` bytes; what it gets is all of it. */
 typedef int (*host_files_choose_fn)(void *ctx, int64_t size, struct host_files_range *range,
                                     struct error *err);
-/* Writes the range into `fd` at its own offsets and tells the file's size. All of one version of
- * the file, unless a program writes into it in place. ERROR_STORAGE_FULL is about `fd`. */
-int host_files_read(const struct host_files *files, const char *path, host_files_choose_fn choose,
-                    void *ctx, int fd, int64_t *size, struct error *err) WARN_UNUSED;
+struct host_files_reader {
+    host_files_choose_fn choose;
+    void *ctx;
+    int fd; /* where the range is written to, at its own offsets */
+};
+/* All of one version of the file, unless a program writes into it in place. ERROR_STORAGE_FULL is
+ * about the reader's descriptor. */
+int host_files_read(const struct host_files *files, const char *path,
+                    const struct host_files_reader *reader, struct error *err) WARN_UNUSED;
 
 /* The `size` bytes of `fd` from its beginning become the file, whole or not at all; parents are
  * made. `mode` 0..0777. */

@@ -223,7 +223,7 @@ int host_guest_receive(struct host_guest *g, struct host_guest_frame *frame, str
 
 int host_guest_expect_done(struct host_guest *g, struct error *err)
 {
-    struct host_guest_frame frame;
+    struct host_guest_frame frame = {0};
     if (host_guest_receive(g, &frame, err) != 0) {
         return -1;
     }

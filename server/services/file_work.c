@@ -109,11 +109,11 @@ static int choose(void *ctx, int64_t size, struct host_files_range *range, struc
 
 static int work_read(struct file_call *call, const struct host_files *files, struct error *err)
 {
-    int64_t size;
     if (scratch_open(call, &call->result.fd, err) != 0) {
         return -1;
     }
-    return host_files_read(files, call->path, choose, call, call->result.fd, &size, err);
+    const struct host_files_reader reader = {.choose = choose, .ctx = call, .fd = call->result.fd};
+    return host_files_read(files, call->path, &reader, err);
 }
 
 static int work_write(struct file_call *call, const struct host_files *files, struct error *err)

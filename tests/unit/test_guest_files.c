@@ -113,12 +113,11 @@ static int choose(void *ctx, int64_t size, struct host_files_range *range, struc
 static int read_range(struct fixture *f, const char *path, struct host_files_range *range,
                       char out[256])
 {
-    int64_t size = -1;
-    int fd = fixture_temporary();
-    int result = host_files_read(&f->files, path, choose, range, fd, &size, &f->err);
-    ssize_t n = pread(fd, out, 255, range != NULL ? range->offset : 0);
+    struct host_files_reader reader = {.choose = choose, .ctx = range, .fd = fixture_temporary()};
+    int result = host_files_read(&f->files, path, &reader, &f->err);
+    ssize_t n = pread(reader.fd, out, 255, range != NULL ? range->offset : 0);
     out[n > 0 ? n : 0] = '\0';
-    close(fd);
+    close(reader.fd);
     return result;
 }
 
