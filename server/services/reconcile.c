@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 15000 };
+enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 15000, TOLD_ATTEMPTS = 3 };
 
 /* --- the report --- */
 
@@ -457,9 +457,14 @@ static void run_requested(void *arg)
 {
     struct service_host *h = arg;
     struct error err = ERROR_INIT;
-    if (reconcile_host(h, &err) != 0) {
-        log_failure(LOG_LEVEL_WARN, &err, "a host can't be reconciled yet", "host", h->name, NULL);
+    if (reconcile_host(h, &err) == 0) {
+        return;
     }
+    pthread_mutex_lock(&h->lock);
+    /* One that never comes is told of in GET /v1/host; the log need not hear it for ever. */
+    enum log_level level = h->attempts <= TOLD_ATTEMPTS ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
+    pthread_mutex_unlock(&h->lock);
+    log_failure(level, &err, "a host can't be reconciled yet", "host", h->name, NULL);
 }
 
 static void retry(void *arg)
