@@ -164,3 +164,16 @@ int clock_parse(const char *text, int64_t *wall_ms)
     *wall_ms = result;
     return 0;
 }
+
+bool clock_trust_ask(struct clock_trust *t, int64_t wall_ms, int64_t mono_ms)
+{
+    bool first = t->wall == 0;
+    int64_t ahead = (wall_ms - t->wall) - (mono_ms - t->mono);
+
+    t->wall = wall_ms;
+    t->mono = mono_ms;
+    if (!first && ahead > CLOCK_JUMP_MS) {
+        t->doubted_until = mono_ms + CLOCK_DOUBT_MS;
+    }
+    return mono_ms >= t->doubted_until;
+}

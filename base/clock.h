@@ -5,11 +5,23 @@
 
 #include "base/macros.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 int64_t clock_wall_ms(void);
 int64_t clock_mono_ms(void);
 int64_t clock_mono_us(void);
+
+/* Whether the wall clock can be asked how old things are: not for `CLOCK_DOUBT_MS` after it was
+ * seen to jump ahead by more than `CLOCK_JUMP_MS`, because it may be wrong. Zero at first; one
+ * thread at a time, to be asked again and again. */
+enum { CLOCK_JUMP_MS = 60 * 1000, CLOCK_DOUBT_MS = 60 * 60 * 1000 };
+struct clock_trust {
+    int64_t wall; /* at the last question */
+    int64_t mono;
+    int64_t doubted_until; /* monotonic */
+};
+bool clock_trust_ask(struct clock_trust *t, int64_t wall_ms, int64_t mono_ms);
 
 enum { CLOCK_TEXT_SIZE = 32 };
 

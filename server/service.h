@@ -2,6 +2,7 @@
 #ifndef EXECHOST_SERVER_SERVICE_H
 #define EXECHOST_SERVER_SERVICE_H
 
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/timer.h"
 #include "host/host.h"
@@ -48,6 +49,7 @@ struct service {
     struct http_server *http;
     pthread_mutex_t report_lock;
     struct reconcile_report report;
+    struct clock_trust clock_trust; /* of retention, one sweep at a time */
     atomic_bool draining;
 };
 

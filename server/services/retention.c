@@ -9,9 +9,11 @@
 
 enum { FIRST_MS = 1000, AGAIN_MS = 50 };
 
-static int64_t before(int64_t age_max)
+/* Nothing is too old for a clock that may be wrong. */
+static int64_t before(const struct service *s, int64_t age_max)
 {
-    return clock_wall_ms() - age_max;
+    bool trusted = s->clock_trust.doubted_until <= clock_mono_ms();
+    return trusted ? clock_wall_ms() - age_max : 0;
 }
 
 static struct store_transcript_name transcript_name(struct service *s,
@@ -113,7 +115,7 @@ static int sweep_checkpoints(struct service *s, struct error *err)
     const struct config *c = s->config;
     struct store_overdue_list list;
     int went = 0;
-    if (store_retention_overdue(s->store, STORE_KEPT_CHECKPOINTS, before(c->checkpoint_age_max),
+    if (store_retention_overdue(s->store, STORE_KEPT_CHECKPOINTS, before(s, c->checkpoint_age_max),
                                 c->checkpoint_bytes_max, &list, err) != 0) {
         return -1;
     }
@@ -131,7 +133,7 @@ static int sweep_transcripts(struct service *s, struct error *err)
 {
     const struct config *c = s->config;
     struct store_overdue_list list;
-    if (store_retention_overdue(s->store, STORE_KEPT_TRANSCRIPTS, before(c->transcript_age_max),
+    if (store_retention_overdue(s->store, STORE_KEPT_TRANSCRIPTS, before(s, c->transcript_age_max),
                                 c->transcript_bytes_max, &list, err) != 0 ||
         let_transcripts_go(s, &list, err) != 0) {
         return -1;
@@ -143,7 +145,7 @@ static int sweep_records(struct service *s, struct error *err)
 {
     const struct config *c = s->config;
     struct store_overdue_list list;
-    if (store_retention_overdue(s->store, STORE_KEPT_RECORDS, before(c->record_age_max),
+    if (store_retention_overdue(s->store, STORE_KEPT_RECORDS, before(s, c->record_age_max),
                                 c->record_bytes_max, &list, err) != 0) {
         return -1;
     }
@@ -166,6 +168,9 @@ static void sweep(void *arg)
         sweep_checkpoints, sweep_transcripts, sweep_records};
     struct service *s = arg;
     bool more = false;
+    if (!clock_trust_ask(&s->clock_trust, clock_wall_ms(), clock_mono_ms())) {
+        log_warn("the wall clock has jumped ahead: nothing is let go for its age", NULL);
+    }
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         struct error err = ERROR_INIT;
         int result = parts[i](s, &err);

@@ -92,6 +92,23 @@ static void clock_refuses_what_is_no_time(void **state)
     }
 }
 
+static void clock_is_doubted_after_a_jump(void **state)
+{
+    struct clock_trust t = {0};
+    int64_t wall = 1795964400000;
+    int64_t year = 365LL * 24 * 3600 * 1000;
+
+    (void)state;
+    assert_true(clock_trust_ask(&t, wall, 1000));
+    assert_true(clock_trust_ask(&t, wall + 60000, 61000));
+    assert_true(clock_trust_ask(&t, wall + 120000 + 60000, 121000)); /* set right */
+    assert_true(clock_trust_ask(&t, wall, 122000));                  /* back */
+    assert_false(clock_trust_ask(&t, wall + year, 123000));
+    assert_false(clock_trust_ask(&t, wall + year + 60000, 183000));
+    assert_false(clock_trust_ask(&t, wall + year + 3599000, 123000 + 3599000));
+    assert_true(clock_trust_ask(&t, wall + year + 3600000, 123000 + 3600000));
+}
+
 static void clock_round_trips(void **state)
 {
     (void)state;
@@ -246,6 +263,7 @@ int main(void)
         cmocka_unit_test(clock_formats_milliseconds),
         cmocka_unit_test(clock_parses_rfc3339),
         cmocka_unit_test(clock_refuses_what_is_no_time),
+        cmocka_unit_test(clock_is_doubted_after_a_jump),
         cmocka_unit_test(clock_round_trips),
         cmocka_unit_test(ids_are_long_valid_and_different),
         cmocka_unit_test(ids_follow_their_pattern),
