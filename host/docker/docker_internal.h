@@ -69,6 +69,12 @@ int docker_load_workspace(struct docker_host *h, const char *container,
                           int64_t deadline_mono_ms, struct error *err) WARN_UNUSED;
 int docker_unpause(struct docker_host *h, const char *container, struct error *err) WARN_UNUSED;
 
+/* sockets.c: how many sockets the workspace holds, to be asked before the freeze, since nothing can
+ * be started behind it. 0 where that can't be learned: what programs do to the helper, and too
+ * little memory for it, must not make a checkpoint fail. Bounded in time. */
+int64_t docker_count_sockets(struct docker_host *h, const char *container,
+                             const struct host_checkpoint_plan *plan);
+
 /* recover.c: */
 int docker_list(struct docker_host *h, struct host_found_list *out, struct error *err) WARN_UNUSED;
 int docker_adopt(struct docker_host *h, const struct host_found *found,

@@ -1,9 +1,7 @@
 /* Workspaces in and out: out as the engine's copy of a frozen container, in by the helper inside.
  */
 #include "base/clock.h"
-#include "base/log.h"
 #include "host/docker/docker_internal.h"
-#include "host/guest.h"
 #include "workspace/archive.h"
 #include "workspace/git.h"
 #include "workspace/tar.h"
@@ -14,9 +12,6 @@
 enum { UNPAUSE_TRIES = 3, UNPAUSE_PAUSE_MS = 200, FREEZE_TIMEOUT_MS = 15 * 1000 };
 /* The engine leaves out, without a word, what has a longer path on its side. */
 enum { ENGINE_PATH_MAX = 4095 };
-
-/* The engine's copy leaves sockets out without a word. Counting them is given so long at most. */
-enum { SOCKETS_TIMEOUT_MS = 3000, SOCKETS_MAX = 1 << 20 /* the most inodes */ };
 
 /* --- out --- */
 
@@ -135,56 +130,6 @@ static int read_workspace(struct docker_host *h, const char *container,
     return result;
 }
 
-static int sockets_failed(int errnum, const char *text, struct error *err)
-{
-    return error_set_errno(err, ERROR_RUNTIME, errnum, "%s", text);
-}
-
-static int ask_sockets(struct docker_host *h, const char *container,
-                       const struct host_checkpoint_plan *plan, int64_t *count, struct error *err)
-{
-    static const char *const argv[] = {"sockets", "", NULL};
-    struct docker_process_context context = docker_context(h, container);
-    int64_t until = clock_mono_ms() + SOCKETS_TIMEOUT_MS;
-    struct host_guest_call call = {
-        .id = plan->id,
-        .handle = plan->handle,
-        .argv = argv,
-        .deadline_mono_ms = until < plan->deadline_mono_ms ? until : plan->deadline_mono_ms,
-        .cancel = plan->cancel,
-        .failed = sockets_failed,
-    };
-    _cleanup_guest_ struct host_guest *guest = NULL;
-    struct host_guest_frame frame;
-
-    if (docker_helper_ready(h, container, plan->cancel, err) < 0 ||
-        docker_process_guest(&context, &call, &guest, err) < 0 ||
-        host_guest_receive(guest, &frame, err) < 0) {
-        return -1;
-    }
-    if (frame.type != GUEST_COUNT || frame.len != 8 || guest_get_i64(frame.payload) < 0) {
-        return host_guest_out_of_place(err);
-    }
-    *count = guest_get_i64(frame.payload);
-    return 0;
-}
-
-/* Before the freeze, since nothing can be started behind it. What programs do meanwhile, or to the
- * helper, makes the count wrong and not the checkpoint fail. */
-static int64_t count_sockets(struct docker_host *h, const char *container,
-                             const struct host_checkpoint_plan *plan)
-{
-    struct error err = ERROR_INIT;
-    int64_t count = 0;
-
-    if (ask_sockets(h, container, plan, &count, &err) < 0) {
-        log_failure(LOG_LEVEL_INFO, &err, "the sockets of a workspace could not be counted",
-                    "execution", plan->id.execution_id, NULL);
-        return 0;
-    }
-    return count <= SOCKETS_MAX ? count : 0;
-}
-
 /* Both causes in one error: what was wanted and that the execution may still be frozen. */
 static int still_frozen(struct error *err, const struct error *first, const struct error *thawing)
 {
@@ -213,7 +158,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
     if (cancel_fired(plan->cancel)) {
         return error_set(err, ERROR_RUNTIME, "interrupted");
     }
-    sockets = count_sockets(h, handle.id, plan);
+    sockets = docker_count_sockets(h, handle.id, plan);
     result = freeze(h, handle.id, &first);
     if (result == 0) {
         result = read_workspace(h, handle.id, plan, sink, &first);
