@@ -137,6 +137,13 @@ bool store_reserve_use(struct store *s)
     return unlink(s->reserve) == 0;
 }
 
+void store_keep_reserve(struct store *s)
+{
+    if (atomic_load(&s->reserve_out)) {
+        store_reserve_make(s);
+    }
+}
+
 static int open_all(struct store *s, const char *directory, struct error *err)
 {
     struct sql *writer = NULL;

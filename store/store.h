@@ -33,6 +33,10 @@ void store_close(struct store *s);
 /* 16 lowercase [0-9a-v], constant for the data directory; borrowed. */
 const char *store_instance_id(const struct store *s);
 
+/* Makes the room that deletions go on in on a full disk, where it was used up and there is room
+ * again. */
+void store_keep_reserve(struct store *s);
+
 /* Who reads transcripts of this store; borrowed. */
 struct store_readers *store_readers(struct store *s);
 

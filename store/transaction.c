@@ -252,8 +252,8 @@ int store_write_freeing(struct store *s, const struct sql_points *points, sql_fn
         error_clear(err);
         result = store_write(s, points, fn, ctx, err);
     }
-    if (result == 0 && atomic_load(&s->reserve_out)) {
-        store_reserve_make(s);
+    if (result == 0) {
+        store_keep_reserve(s);
     }
     return result;
 }

@@ -171,6 +171,7 @@ static void sweep(void *arg)
     if (!clock_trust_ask(&s->clock_trust, clock_wall_ms(), clock_mono_ms())) {
         log_warn("the wall clock has jumped ahead: nothing is let go for its age", NULL);
     }
+    store_keep_reserve(s->store);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         struct error err = ERROR_INIT;
         int result = parts[i](s, &err);
