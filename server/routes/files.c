@@ -146,17 +146,18 @@ static int begin(struct http_exchange *x, struct file_request *request, struct e
     return 0;
 }
 
-/* `request` says all but path and body. */
-static void serve(struct http_exchange *x, struct file_request *request, bool names_workspace)
+/* `wanted` says all but path and body. */
+static void serve(struct http_exchange *x, const struct file_request *wanted, bool names_workspace)
 {
     char path[API_PATH_MAX + 1];
     struct error err = ERROR_INIT;
-    request->path = path;
-    request->body_fd = -1;
-    if (request->kind == FILE_WRITE || request->kind == FILE_UNPACK) {
-        request->body_fd = http_body_file(x, &request->body_size);
+    struct file_request request = *wanted;
+    request.path = path;
+    request.body_fd = -1;
+    if (request.kind == FILE_WRITE || request.kind == FILE_UNPACK) {
+        request.body_fd = http_body_file(x, &request.body_size);
     }
-    if (take_path(x, names_workspace, path, &err) != 0 || begin(x, request, &err) != 0) {
+    if (take_path(x, names_workspace, path, &err) != 0 || begin(x, &request, &err) != 0) {
         route_fail(x, &err);
         return;
     }
