@@ -16,13 +16,13 @@ class Failure(Exception):
 class Context:
     """One test's: a directory, a service of its own, the images. Any thread may call."""
 
-    def __init__(self, options, directory):
+    def __init__(self, options, directory, lean=False):
         self.binary = pathlib.Path(options.binary).resolve()
         self.host = options.host
         self.directory = directory
         self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
         config = {"native": {"images": str(directory / "images")}}
-        self.service = service.Service(self.binary, directory / "service", config)
+        self.service = service.Service(self.binary, directory / "service", config, lean=lean)
         if self.host == "native":
             native.import_images(self.binary, self.images, self.service.config_path, directory)
         self.service.start()
@@ -30,6 +30,31 @@ class Context:
     def close(self):
         self.service.stop()
         self.service.check_log()
+
+    def restart(self, kill):
+        """The service killed, or stopped in good order, and started again."""
+        if kill:
+            self.service.kill()
+        else:
+            self.service.stop()
+        self.service.start()
+
+    def has_sanitizer(self):
+        return b"__asan_init" in self.binary.read_bytes()
+
+    def start_command(self, execution, script, **more):
+        """Queues a shell script; the path of the command."""
+        body = {"command": "/bin/sh", "args": ["-c", script], **more}
+        answer = self.expect(202, "POST", f"{execution}/commands?wait=false", json=body)
+        return f"{execution}/commands/{answer.json()['commandId']}"
+
+    def run_command(self, execution, script, **more):
+        """Runs a shell script, which has to exit with 0; the path of the command."""
+        body = {"command": "/bin/sh", "args": ["-c", script], **more}
+        command = self.expect(201, "POST", f"{execution}/commands", json=body).json()
+        if command["exitCode"] != 0:
+            raise Failure(f"{script}: {command}")
+        return f"{execution}/commands/{command['commandId']}"
 
     def say(self, text):
         print(f"     {text}", flush=True)
