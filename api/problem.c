@@ -34,6 +34,11 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_UNAUTHENTICATED] = {401, "The request carries no token that is known here", false},
     [ERROR_OVERLOADED] = {503, "Too much work is waiting", true},
     [ERROR_STORAGE_FULL] = {507, "The storage is full", true},
+    [ERROR_PTC_INVALID_REQUEST] = {400, "The request for a run breaks a rule", false},
+    [ERROR_PTC_RUN_NOT_FOUND] = {404, "There is no such run", false},
+    [ERROR_PTC_CALL_NOT_FOUND] = {404, "The run has made no such call", false},
+    [ERROR_PTC_CALL_SETTLED] = {409, "The call has another answer", false},
+    [ERROR_PTC_RUN_SETTLED] = {409, "The run is over", false},
 };
 
 const struct api_problem_kind *api_problem_kind(enum error_code code)

@@ -43,7 +43,12 @@
     X(ERROR_RANGE_NOT_SATISFIABLE, "RANGE_NOT_SATISFIABLE")                                        \
     X(ERROR_UNAUTHENTICATED, "UNAUTHENTICATED")                                                    \
     X(ERROR_OVERLOADED, "OVERLOADED")                                                              \
-    X(ERROR_STORAGE_FULL, "STORAGE_FULL")
+    X(ERROR_STORAGE_FULL, "STORAGE_FULL")                                                          \
+    X(ERROR_PTC_INVALID_REQUEST, "PTC_INVALID_REQUEST")                                            \
+    X(ERROR_PTC_RUN_NOT_FOUND, "PTC_RUN_NOT_FOUND")                                                \
+    X(ERROR_PTC_CALL_NOT_FOUND, "PTC_CALL_NOT_FOUND")                                              \
+    X(ERROR_PTC_CALL_SETTLED, "PTC_CALL_SETTLED")                                                  \
+    X(ERROR_PTC_RUN_SETTLED, "PTC_RUN_SETTLED")
 
 enum error_code {
 #define X(symbol, text) symbol,
