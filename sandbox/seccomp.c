@@ -421,20 +421,20 @@ static int add_families(scmp_filter_ctx filter)
 {
     for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
         int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-                                      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+                                      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
         if (result != 0) {
             return result;
         }
     }
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
-                            SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+                            SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
 }
 
 static int add_personalities(scmp_filter_ctx filter)
 {
     for (size_t i = 0; i < ARRAY_SIZE(personalities); i++) {
         int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-                                      SCMP_A0(SCMP_CMP_EQ, personalities[i]));
+                                      SCMP_A0(SCMP_CMP_EQ, personalities[i], 0));
         if (result != 0) {
             return result;
         }

@@ -123,7 +123,7 @@ static int apply_blob(struct import *import, size_t i, struct error *err)
 {
     const struct native_image_blob *layer = &import->manifest.layers[i];
     const char *diff_id = json_string_value(json_array_get(import->config.diff_ids, i));
-    struct native_image_stream_facts facts;
+    struct native_image_stream_facts facts = {0};
     char path[128];
 
     if (layer->member == NULL) {
@@ -327,7 +327,7 @@ static int import_described(struct import *import, struct error *err)
 
 static int import_rootfs(struct import *import, struct error *err)
 {
-    struct native_image_stream_facts facts;
+    struct native_image_stream_facts facts = {0};
 
     if (begin_draft(import, err) < 0 || apply_layer(import, NULL, &facts, err) < 0 ||
         native_image_config_make(facts.digest, &import->config_text, err) < 0 ||
