@@ -52,7 +52,7 @@ int list_main(const char *path)
     struct names names;
     int root = beneath_root();
     int dir = root < 0 ? -1 : beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
-    if (dir < 0 || names_read(dir, true, &names) != 0) {
+    if (dir < 0 || names_read(dir, stage_is_root(root, dir), &names) != 0) {
         return failed(path);
     }
     if (names.count > GUEST_LIST_MAX) {

@@ -155,6 +155,8 @@ struct stage {
     int fd;
     char name[sizeof(GUEST_STAGE_PREFIX) + 16];
 };
+/* Whether the directory is the workspace itself, by whatever path: where stages are. */
+bool stage_is_root(int root, int dir);
 /* Removes what killed helpers have left below the workspace. */
 void stage_clear_stale(int root);
 /* Clears that away, then makes one. */

@@ -278,11 +278,11 @@ int pack_main(const char *path)
 {
     static struct pack pack;
     int root = beneath_root();
-    pack.whole = path[0] == '\0';
     pack.top = root < 0 ? -1 : beneath_open(root, path, O_PATH | O_DIRECTORY, 0);
     if (pack.top < 0) {
         return frame_failed(&pack.out, errno, path);
     }
+    pack.whole = stage_is_root(root, pack.top);
     enum outcome outcome = enter(&pack);
     while (outcome == GO_ON && pack.depth > 0) {
         outcome = pack_next(&pack);

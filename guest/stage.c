@@ -154,6 +154,14 @@ int stage_remove_tree(const struct stage *stage)
     return -1;
 }
 
+bool stage_is_root(int root, int dir)
+{
+    struct stat top;
+    struct stat st;
+    return fstat(root, &top) == 0 && fstat(dir, &st) == 0 && top.st_dev == st.st_dev &&
+           top.st_ino == st.st_ino;
+}
+
 /* --- making --- */
 
 void stage_clear_stale(int root)

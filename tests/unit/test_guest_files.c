@@ -172,7 +172,12 @@ static void test_list(void **state)
     make_dir(f, ".exechost-stage-0123456789abcdef");
     make_dir(f, ".exechost-stage-short");
     expect_list(f, "d", "1 B\n2 a>no\xfewhere\n1 b\n4 p\n1 \xff\n");
-    expect_list(f, "", "0 .exechost-stage-short\n0 d\n");
+    make_link(f, ".", "self");
+    make_dir(f, "d/.exechost-stage-0123456789abcdef");
+    expect_list(f, "", "0 .exechost-stage-short\n0 d\n2 self>.\n");
+    expect_list(f, "self", "0 .exechost-stage-short\n0 d\n2 self>.\n");
+    expect_list(f, "d",
+                "0 .exechost-stage-0123456789abcdef\n1 B\n2 a>no\xfewhere\n1 b\n4 p\n1 \xff\n");
     _cleanup_buf_ struct buf names;
     expect_error(f, list(f, "none", &names), ERROR_FILE_NOT_FOUND);
     expect_error(f, list(f, "d/b", &names), ERROR_INVALID_REQUEST);
