@@ -41,9 +41,9 @@ pid_t sandbox_clone(int cgroup_fd, int *pidfd)
 static int write_map(pid_t pid, const char *file, uint32_t inside, uint32_t outside)
 {
     char path[64];
-    char line[64];
+    char line[96];
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    int len = snprintf(line, sizeof(line), "%u %u 1\n", inside, outside);
+    int len = snprintf(line, sizeof(line), "%u %u 2\n", inside, outside);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
         return -1;

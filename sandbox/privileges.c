@@ -1,7 +1,6 @@
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
@@ -45,38 +44,41 @@ static int drop_bounding(void)
     return 0;
 }
 
-static int drop_sets(void)
+static int set_capabilities(uint32_t kept)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}, {0, 0, 0}};
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) {
-        return -1;
-    }
-    return (int)syscall(SYS_capset, &header, none);
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, 0}, {0, 0, 0}};
+    return (int)syscall(SYS_capset, &header, sets);
 }
 
 /* The raw calls: libc's would look for threads to tell. */
-static int become(const struct sandbox_identity *id)
+static int become(uint32_t uid, uint32_t gid)
 {
-    if (syscall(SYS_setgroups, 0, NULL) != 0 ||
-        syscall(SYS_setresgid, id->gid, id->gid, id->gid) != 0) {
+    if (syscall(SYS_setresgid, gid, gid, gid) != 0) {
         return -1;
     }
-    return (int)syscall(SYS_setresuid, id->uid, id->uid, id->uid);
+    return (int)syscall(SYS_setresuid, uid, uid, uid);
 }
 
-int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault)
+int sandbox_become_user(const struct sandbox_identity *id)
 {
+    return become(id->uid, id->gid) != 0 ? -1 : set_capabilities(0);
+}
+
+int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault *fault)
+{
+    const uint32_t kept = CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) | CAP_TO_MASK(CAP_KILL);
     if (lower_all() != 0) {
         return sandbox_fail(fault, "lower the resource limits");
     }
     if (drop_bounding() != 0) {
         return sandbox_fail(fault, "empty the bounding set");
     }
-    if (become(id) != 0) {
-        return sandbox_fail(fault, "become the user inside");
+    if (syscall(SYS_setgroups, 0, NULL) != 0 || become(id->uid + 1, id->gid + 1) != 0) {
+        return sandbox_fail(fault, "become the user of process 1");
     }
-    if (drop_sets() != 0) {
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
+        set_capabilities(kept) != 0) {
         return sandbox_fail(fault, "drop the capabilities");
     }
     /* After the change of user: the keyring is to be that user's. */
@@ -87,6 +89,14 @@ int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault)
         return sandbox_fail(fault, "set no_new_privs");
     }
     return 0;
+}
+
+int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault)
+{
+    if (sandbox_drop_keeper(id, fault) != 0) {
+        return -1;
+    }
+    return sandbox_become_user(id) != 0 ? sandbox_fail(fault, "become the user inside") : 0;
 }
 
 int sandbox_seccomp_install(int fd, struct sandbox_fault *fault)

@@ -29,14 +29,15 @@ int sandbox_fail(struct sandbox_fault *fault, const char *step);
  * mappings yet. */
 pid_t sandbox_clone(int cgroup_fd, int *pidfd) WARN_UNUSED;
 
-/* The one user and group of a sandbox, inside and outside. */
+/* The user and group of a sandbox's programs, inside and outside. The next ones, inside and
+ * outside, are its process 1's, so that no program can touch that. */
 struct sandbox_identity {
     uint32_t uid; /* inside */
     uint32_t gid;
     uint32_t host_uid;
     uint32_t host_gid;
 };
-/* From outside: maps the child's ids. */
+/* From outside: maps the child's ids, both of them. */
 int sandbox_map_identity(pid_t pid, const struct sandbox_identity *id,
                          struct sandbox_fault *fault) WARN_UNUSED;
 /* From inside, with all capabilities of the new user namespace. */
@@ -78,13 +79,19 @@ int sandbox_mounts_enter(const struct sandbox_mounts *mounts,
 
 /* --- privileges.c --- */
 
-/* Becomes the user inside, without groups, capabilities or a way back; no core dumps, bounded
- * descriptors, an own session keyring. */
+/* Process 1 becomes a user of its own that can do nothing but become the programs' user and signal
+ * its processes: no groups, no core dumps, bounded descriptors, an own session keyring, an empty
+ * bounding set, no_new_privs. */
+int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
+/* Becomes the programs' user, without capabilities or a way back. What is left to do for a child of
+ * process 1; async-signal-safe, -1 with errno. */
+int sandbox_become_user(const struct sandbox_identity *id) WARN_UNUSED;
+/* Both at once, for what comes in from outside. */
 int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
 
 enum { SANDBOX_SECCOMP_MAX = 4096 * 8 };
 /* Installs a filter that sandbox_seccomp_build made: the whole of the file behind `fd`, which is
- * read from its start and stays open. Needs no_new_privs, as sandbox_drop leaves it. */
+ * read from its start and stays open. Needs no_new_privs, as both kinds of drop leave it. */
 int sandbox_seccomp_install(int fd, struct sandbox_fault *fault) WARN_UNUSED;
 
 #endif

@@ -239,8 +239,9 @@ int native_host_new(const struct native_host_config *config, const struct host_o
                     struct host **out, struct error *err)
 {
     if (config->uid < 1 || config->gid < 1 || config->host_uid_first < 1 ||
-        config->host_uid_count < 1) {
-        return error_set(err, ERROR_INVALID_REQUEST, "user and group of commands must be ≥ 1");
+        config->host_uid_count < 2) {
+        return error_set(err, ERROR_INVALID_REQUEST,
+                         "user and group of commands must be ≥ 1, and two ids be there outside");
     }
     struct native_host *h = calloc(1, sizeof(*h));
     if (h == NULL) {

@@ -13,7 +13,7 @@ struct native_host_config {
     const char *scratch;     /* an existing directory for what an import needs for a moment */
     uint32_t uid;            /* of commands, inside; ≥ 1 */
     uint32_t gid;
-    uint32_t host_uid_first; /* outside: the range of user and group ids, one each */
+    uint32_t host_uid_first; /* outside: the range of user and group ids, two for each execution */
     uint32_t host_uid_count;
     bool fetch_missing; /* images, by skopeo */
     bool allow_unpinned;

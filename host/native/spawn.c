@@ -43,13 +43,14 @@ static void gifts_done(struct gifts *g)
 }
 
 /* An address without a file, machine-wide, that goes with the last process that holds it: no two
- * living sandboxes have one id, whichever services made them. */
+ * living sandboxes have one id, whichever services made them. Two ids each: programs, process 1. */
 static int reserve_uid(struct native_host *h, uint32_t *uid)
 {
+    uint32_t pairs = h->host_uid_count / 2;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    for (uint32_t i = 0; fd >= 0 && i < h->host_uid_count; i++) {
-        uint32_t next = atomic_fetch_add(&h->next_uid, 1) % h->host_uid_count;
+    for (uint32_t i = 0; fd >= 0 && i < pairs; i++) {
+        uint32_t next = atomic_fetch_add(&h->next_uid, 1) % pairs * 2;
         int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "exechost-uid-%u",
                            h->host_uid_first + next);
         if (bind(fd, (const struct sockaddr *)&address,
@@ -94,8 +95,8 @@ static int collect(struct native_host *h, const struct native_spawn *spawn, stru
     }
     g->fds[SHIM_START_UID] = reserve_uid(h, &g->host_uid);
     if (g->fds[SHIM_START_UID] < 0) {
-        return error_set(err, ERROR_OVERLOADED, "all %u user ids of the configured range are taken",
-                         h->host_uid_count);
+        return error_set(err, ERROR_OVERLOADED,
+                         "all %u user ids of the configured range are in use", h->host_uid_count);
     }
     return 0;
 }

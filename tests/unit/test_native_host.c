@@ -86,7 +86,7 @@ static void test_is_confined(void **state)
     expect_silence(&b, "(echo b > /proc/sysrq-trigger) 2>/dev/null && echo sysrq; true");
     expect_silence(&b, "[ -s /proc/kcore ] && echo kcore; true");
     expect_silence(&b, "unshare -U true 2>/dev/null && echo unshared; true");
-    expect_silence(&b, "kill -9 1; kill -STOP 1; ls /proc/1/fd 2>/dev/null; true");
+    expect_silence(&b, "kill -9 1 2>/dev/null && echo killed; ls /proc/1/fd 2>/dev/null; true");
     expect_silence(&b, "ip -o link | grep -v ' lo:'; true");
     expect_silence(
         &b, "cp /bin/busybox /tmp/busybox && /tmp/busybox true 2>/dev/null && echo ran; true");

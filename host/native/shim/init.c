@@ -1,5 +1,5 @@
 /* Process 1 of a sandbox: sets it up from inside, starts programs, reaps everything. Once the first
- * program runs it has no more rights than that. */
+ * program runs it has hardly more rights than that. */
 #include "guest/exec.h"
 #include "host/native/shim/shim.h"
 
@@ -28,6 +28,7 @@ struct child {
 };
 
 struct init {
+    const struct sandbox_identity *identity;
     int socket;
     int signals;
     int null;
@@ -36,6 +37,7 @@ struct init {
 
 /* What child and parent share while one of them runs. */
 struct launch {
+    const struct sandbox_identity *identity;
     const struct plan *plan;
     int in;
     int out;
@@ -103,12 +105,9 @@ static int confine(const struct init_birth *birth, struct init *in, struct sandb
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    if (sandbox_drop(birth->identity, fault) != 0 ||
+    if (sandbox_drop_keeper(birth->identity, fault) != 0 ||
         sandbox_seccomp_install(birth->filter, fault) != 0) {
         return -1;
-    }
-    if (chdir("/workspace") != 0) {
-        return sandbox_fail(fault, "go to /workspace");
     }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* A change of user has cleared it. */
@@ -118,6 +117,7 @@ static int confine(const struct init_birth *birth, struct init *in, struct sandb
         syscall(SYS_close_range, INIT_SOCKET + 1, ~0U, 0) != 0 || keep_only(in) != 0) {
         return sandbox_fail(fault, "keep its own descriptors only");
     }
+    in->identity = birth->identity;
     in->socket = INIT_SOCKET;
     in->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     return in->signals < 0 ? sandbox_fail(fault, "watch its children") : 0;
@@ -141,7 +141,11 @@ static int child_main(void *arg)
         l->errnum = errno;
         _exit(127);
     }
-    if (l->plan->cwd[0] != '\0' && chdir(l->plan->cwd) != 0) {
+    if (sandbox_become_user(l->identity) != 0) {
+        l->errnum = errno;
+        _exit(127);
+    }
+    if (chdir("/workspace") != 0 || (l->plan->cwd[0] != '\0' && chdir(l->plan->cwd) != 0)) {
         l->errnum = errno;
         l->in_cwd = true;
         _exit(127);
@@ -186,6 +190,7 @@ static void set_ends(struct launch *l, const struct init *in, const struct init_
     bool helper = (r->flags & INIT_HELPER) != 0;
     bool has_stdin = (r->flags & INIT_HAS_STDIN) != 0;
     *l = (struct launch){
+        .identity = in->identity,
         .in = helper      ? fds[SPAWN_FIRST]
               : has_stdin ? fds[SPAWN_THIRD]
                           : in->null,
