@@ -44,10 +44,24 @@ static int drop_bounding(void)
     return 0;
 }
 
-static int set_capabilities(uint32_t kept)
+static int set_capabilities(uint32_t kept, uint32_t inherited)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, 0}, {0, 0, 0}};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, inherited},
+                                                                    {0, 0, 0}};
+    return (int)syscall(SYS_capset, &header, sets);
+}
+
+/* Possible only as long as the bounding set has them. */
+static int make_inheritable(uint32_t inherited)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, sets) != 0) {
+        return -1;
+    }
+    sets[0].inheritable = inherited;
+    sets[1].inheritable = 0;
     return (int)syscall(SYS_capset, &header, sets);
 }
 
@@ -62,23 +76,24 @@ static int become(uint32_t uid, uint32_t gid)
 
 int sandbox_become_user(const struct sandbox_identity *id)
 {
-    return become(id->uid, id->gid) != 0 ? -1 : set_capabilities(0);
+    return become(id->uid, id->gid) != 0 ? -1 : set_capabilities(0, 0);
 }
 
-int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault *fault)
+/* What every process inside goes without; `kept` capabilities stay until they are given up. */
+static int drop_to(uint32_t uid, uint32_t gid, uint32_t kept, uint32_t inherited,
+                   struct sandbox_fault *fault)
 {
-    const uint32_t kept = CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) | CAP_TO_MASK(CAP_KILL);
     if (lower_all() != 0) {
         return sandbox_fail(fault, "lower the resource limits");
     }
-    if (drop_bounding() != 0) {
+    if (make_inheritable(inherited) != 0 || drop_bounding() != 0) {
         return sandbox_fail(fault, "empty the bounding set");
     }
-    if (syscall(SYS_setgroups, 0, NULL) != 0 || become(id->uid + 1, id->gid + 1) != 0) {
-        return sandbox_fail(fault, "become the user of process 1");
+    if (syscall(SYS_setgroups, 0, NULL) != 0 || become(uid, gid) != 0) {
+        return sandbox_fail(fault, "become a user inside");
     }
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
-        set_capabilities(kept) != 0) {
+        set_capabilities(kept, inherited) != 0) {
         return sandbox_fail(fault, "drop the capabilities");
     }
     /* After the change of user: the keyring is to be that user's. */
@@ -91,12 +106,23 @@ int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault 
     return 0;
 }
 
-int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault)
+int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault *fault)
 {
-    if (sandbox_drop_keeper(id, fault) != 0) {
+    return drop_to(id->uid + 1, id->gid + 1,
+                   CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) | CAP_TO_MASK(CAP_KILL), 0,
+                   fault);
+}
+
+int sandbox_drop_reader(const struct sandbox_identity *id, struct sandbox_fault *fault)
+{
+    const uint32_t reading = CAP_TO_MASK(CAP_DAC_READ_SEARCH);
+    if (drop_to(id->uid, id->gid, reading, reading, fault) != 0) {
         return -1;
     }
-    return sandbox_become_user(id) != 0 ? sandbox_fail(fault, "become the user inside") : 0;
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0) != 0) {
+        return sandbox_fail(fault, "keep what reading needs");
+    }
+    return 0;
 }
 
 int sandbox_seccomp_install(int fd, struct sandbox_fault *fault)

@@ -86,8 +86,9 @@ int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault 
 /* Becomes the programs' user, without capabilities or a way back. What is left to do for a child of
  * process 1; async-signal-safe, -1 with errno. */
 int sandbox_become_user(const struct sandbox_identity *id) WARN_UNUSED;
-/* Both at once, for what comes in from outside. */
-int sandbox_drop(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
+/* For our own program that comes in from outside: the programs' user, who may read all that is that
+ * user's, whatever its mode; kept over exec. Elsewhere the capability counts for nothing. */
+int sandbox_drop_reader(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
 
 enum { SANDBOX_SECCOMP_MAX = 4096 * 8 };
 /* Installs a filter that sandbox_seccomp_build made: the whole of the file behind `fd`, which is

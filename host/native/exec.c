@@ -108,8 +108,10 @@ static int judge(int errnum, const struct host_exec_ref *command, struct error *
         return error_set(err, ERROR_COMMAND_NOT_FOUND, "command %s is not running",
                          command->command_id);
     case EPIPE:
-        return error_set(err, ERROR_INVALID_REQUEST, "the standard input of command %s is not open",
-                         command->command_id);
+        return error_set(err, ERROR_INVALID_REQUEST,
+                         "the command's standard input is closed already");
+    case EBADF:
+        return error_set(err, ERROR_INVALID_REQUEST, "the command was started without stdinOpen");
     case EAGAIN:
         return error_set(err, ERROR_OVERLOADED, "too much waits for command %s already",
                          command->command_id);

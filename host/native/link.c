@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+enum { HANG_UP_US = 20 * 1000 };
 enum { EVENTS_MAX = 64, GREETING_MS = 10 * 1000, SEND_WAIT_MS = 1000, RECEIVE_MAX = 64 };
 
 /* --- the table --- */
@@ -171,8 +173,39 @@ static int connect_to(int run_fd, const char *key)
     return TAKE_FD(fd);
 }
 
+void link_claim(struct links *l, struct link_claim *claim)
+{
+    pthread_mutex_lock(&l->lock);
+    LIST_INSERT_HEAD(&l->claims, claim, entry);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void link_release(struct links *l, struct link_claim *claim)
+{
+    pthread_mutex_lock(&l->lock);
+    LIST_REMOVE(claim, entry);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static bool is_claimed(struct links *l, const char *key)
+{
+    const struct link_claim *claim;
+    pthread_mutex_lock(&l->lock);
+    LIST_FOREACH(claim, &l->claims, entry)
+    {
+        if (strcmp(claim->key, key) == 0) {
+            break;
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return claim != NULL;
+}
+
 int link_connect(struct links *l, const char *key, struct link_start *out, struct error *err)
 {
+    if (is_claimed(l, key)) {
+        return error_set(err, ERROR_RUNTIME, "the execution is being made");
+    }
     _cleanup_close_ int fd = connect_to(l->run_fd, key);
     struct shim_event greeting;
     size_t none = 0;
@@ -391,11 +424,16 @@ static void handle(struct link *k, const struct shim_event *event)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* The shim is gone: its descriptor, its zombie, and whoever waits for it. */
+/* The shim is gone: its descriptor, its zombie, and whoever waits for it. One that has hung up and
+ * lives on is of no use to anybody. */
 static void close_link(struct link *k)
 {
     (void)epoll_ctl(k->links->epoll, EPOLL_CTL_DEL, k->fd, NULL);
     if (k->child > 0) {
+        if (waitpid(k->child, NULL, WNOHANG) == 0) {
+            usleep(HANG_UP_US);
+            (void)kill(k->child, SIGKILL);
+        }
         while (waitpid(k->child, NULL, 0) < 0 && errno == EINTR) {
         }
     }

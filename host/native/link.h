@@ -9,6 +9,8 @@
 #include "host/host.h"
 #include "host/native/protocol.h"
 
+#include <sys/queue.h>
+
 struct link;
 struct links;
 
@@ -30,9 +32,19 @@ struct link_start {
  * Returns a reference of the caller's. */
 int link_add(struct links *l, const char *key, struct link_start *start, char **environment,
              struct link **out, struct error *err) WARN_UNUSED;
-/* Connects to the shim of an execution's directory. ERROR_RUNTIME: there is none. */
+/* Connects to the shim of an execution's directory. ERROR_RUNTIME: there is none, or it is being
+ * started. */
 int link_connect(struct links *l, const char *key, struct link_start *out,
                  struct error *err) WARN_UNUSED;
+/* While a shim is started nobody else may connect to it: it takes the newest connection for the
+ * service's. `claim` (borrowed until released) is the caller's. */
+struct link_claim {
+    const char *key;
+    LIST_ENTRY(link_claim) entry;
+};
+void link_claim(struct links *l, struct link_claim *claim);
+void link_release(struct links *l, struct link_claim *claim);
+
 struct link *link_find(struct links *l, const char *key); /* returns owned, or NULL */
 struct link *link_ref(struct link *k);
 void link_unref(struct link *k); /* NULL is fine */

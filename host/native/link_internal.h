@@ -70,6 +70,7 @@ struct links {
     pthread_t thread;
     pthread_mutex_t lock;
     LIST_HEAD(, link) buckets[LINK_BUCKETS]; /* [lock] */
+    LIST_HEAD(, link_claim) claims;          /* [lock] */
 };
 
 /* Its end is told by a command's. */

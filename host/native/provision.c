@@ -177,6 +177,8 @@ int native_provision(struct native_host *h, const struct host_provision_plan *pl
     const struct host_identity id = host_provision_plan_identity(plan);
     a.deadline_mono_ms = clock_mono_ms() + a.load_timeout_ms;
     native_key(&id, a.key);
+    struct link_claim claim = {.key = a.key};
+    link_claim(h->links, &claim);
     int result = run(&a, err);
     char *handle = result == 0 ? strdup(a.key) : NULL;
     if (result == 0 && handle == NULL) {
@@ -188,6 +190,7 @@ int native_provision(struct native_host *h, const struct host_provision_plan *pl
         out->handle = handle;
         out->image_digests = TAKE_PTR(a.image.digests);
     }
+    link_release(h->links, &claim);
     link_unref(a.link);
     native_image_release(&a.image);
     return result;

@@ -289,7 +289,7 @@ int command_input(struct shim *s, const struct shim_request *request, int fd)
         return ESRCH;
     }
     if (!c->input_open) {
-        return EPIPE;
+        return c->input_was_open ? EPIPE : EBADF;
     }
     if (c->program_in >= 0 && request->value > 0) {
         int result = fd < 0 ? EPROTO : append_input(c, fd, request->value);
@@ -337,6 +337,7 @@ static void set_command(struct shim *s, const struct shim_request *request)
         .streams = {{.fd = -1}, {.fd = -1}},
         .input = -1,
         .input_open = (request->flags & SHIM_STDIN_OPEN) != 0,
+        .input_was_open = (request->flags & SHIM_STDIN_OPEN) != 0,
         .program_in = -1,
         .spool = -1,
         .output_max = request->max_output_bytes,

@@ -32,7 +32,7 @@ static _Noreturn void helper_main(const struct shim *s, const struct plan *plan,
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (null < 0 || sandbox_join(s->init_pidfd, &fault) != 0 ||
-        sandbox_drop(&s->identity, &fault) != 0 ||
+        sandbox_drop_reader(&s->identity, &fault) != 0 ||
         sandbox_seccomp_install(s->fds[SHIM_START_FILTER], &fault) != 0) {
         _exit(126);
     }

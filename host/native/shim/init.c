@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +15,25 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { CHILDREN_MAX = 32, SPAWN_FDS = 4, STACK_SIZE = 64 * 1024 };
+enum { CHILDREN_MAX = 32, SPAWN_FDS = 4, SIGNAL_COUNT = 64 };
 enum { INIT_SOCKET = 3 };
 
 /* Descriptors of INIT_SPAWN. */
 enum { SPAWN_PLAN, SPAWN_FIRST, SPAWN_SECOND, SPAWN_THIRD };
 
+/* Why a program was not started; errnum 0: it was, or that is not known yet. */
+struct failure {
+    int errnum;
+    bool in_cwd;
+};
+
+/* Programs stop one another as they like: nothing here waits for a child. */
 struct child {
     pid_t pid; /* 0: free */
     uint32_t serial;
+    int status; /* read end, until it has begun: exec closes it, or it says why not */
+    struct failure why;
+    uint64_t signals; /* those that came before */
 };
 
 struct init {
@@ -35,7 +44,7 @@ struct init {
     struct child children[CHILDREN_MAX];
 };
 
-/* What child and parent share while one of them runs. */
+/* What the child has in hand between fork and exec. */
 struct launch {
     const struct sandbox_identity *identity;
     const struct plan *plan;
@@ -43,8 +52,7 @@ struct launch {
     int out;
     int err;
     int program; /* of a helper, or -1 */
-    int errnum;
-    bool in_cwd;
+    int status;  /* write end */
 };
 
 static void report(const struct init *in, const struct init_event *event)
@@ -125,46 +133,32 @@ static int confine(const struct init_birth *birth, struct init *in, struct sandb
 
 /* --- programs --- */
 
-static void run_helper(const struct launch *l)
+static _Noreturn void fail_child(const struct launch *l, bool in_cwd)
 {
-    (void)syscall(SYS_execveat, l->program, "", l->plan->argv, l->plan->envp, AT_EMPTY_PATH);
+    const struct failure failure = {.errnum = errno, .in_cwd = in_cwd};
+    (void)!write(l->status, &failure, sizeof(failure));
+    _exit(127);
 }
 
-/* Memory is the parent's, which waits; descriptors, signals and the directory are its own. */
-static int child_main(void *arg)
+static _Noreturn void child_main(const struct launch *l)
 {
-    struct launch *l = arg;
     sigset_t none;
     (void)setsid();
     if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
-        dup2(l->err, STDERR_FILENO) < 0) {
-        l->errnum = errno;
-        _exit(127);
-    }
-    if (sandbox_become_user(l->identity) != 0) {
-        l->errnum = errno;
-        _exit(127);
+        dup2(l->err, STDERR_FILENO) < 0 || sandbox_become_user(l->identity) != 0) {
+        fail_child(l, false);
     }
     if (chdir("/workspace") != 0 || (l->plan->cwd[0] != '\0' && chdir(l->plan->cwd) != 0)) {
-        l->errnum = errno;
-        l->in_cwd = true;
-        _exit(127);
+        fail_child(l, true);
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (l->program >= 0) {
-        run_helper(l);
-        l->errnum = errno;
+        (void)syscall(SYS_execveat, l->program, "", l->plan->argv, l->plan->envp, AT_EMPTY_PATH);
     } else {
-        l->errnum = guest_exec(l->plan->argv, l->plan->envp);
+        errno = guest_exec(l->plan->argv, l->plan->envp);
     }
-    _exit(127);
-}
-
-static pid_t launch(struct launch *l)
-{
-    static char stack[STACK_SIZE] __attribute__((aligned(16)));
-    return clone(child_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
+    fail_child(l, false);
 }
 
 static struct child *find_child(struct init *in, pid_t pid)
@@ -177,10 +171,10 @@ static struct child *find_child(struct init *in, pid_t pid)
     return NULL;
 }
 
-static void refuse(const struct init *in, const struct init_request *r, const struct launch *l)
+static void refuse(const struct init *in, uint32_t serial, const struct failure *why)
 {
     const struct init_event event = {
-        .type = INIT_REFUSED, .serial = r->serial, .errnum = l->errnum, .in_cwd = l->in_cwd};
+        .type = INIT_REFUSED, .serial = serial, .errnum = why->errnum, .in_cwd = why->in_cwd};
     report(in, &event);
 }
 
@@ -200,49 +194,94 @@ static void set_ends(struct launch *l, const struct init *in, const struct init_
     };
 }
 
+/* 0 or errno. */
+static int start(struct child *child, struct launch *l)
+{
+    int status[2];
+    if (pipe2(status, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return errno;
+    }
+    l->status = status[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        child_main(l);
+    }
+    int result = pid < 0 ? errno : 0;
+    close(status[1]);
+    if (pid < 0) {
+        close(status[0]);
+    } else {
+        *child = (struct child){.pid = pid, .serial = child->serial, .status = status[0]};
+    }
+    return result;
+}
+
 static void spawn(struct init *in, const struct init_request *r, const int *fds, size_t count)
 {
     size_t needed = (r->flags & (INIT_HAS_STDIN | INIT_HELPER)) != 0 ? SPAWN_FDS : SPAWN_FDS - 1;
     struct plan plan;
-    struct launch l = {.errnum = EPROTO};
-    struct child *slot = find_child(in, 0);
-    if (count != needed || slot == NULL) {
-        l.errnum = slot == NULL ? EAGAIN : EPROTO;
-        refuse(in, r, &l);
-        return;
+    struct launch l;
+    struct child *child = find_child(in, 0);
+    struct failure why = {.errnum = count != needed ? EPROTO : child == NULL ? EAGAIN : 0};
+    if (why.errnum == 0 && plan_open(fds[SPAWN_PLAN], &plan) != 0) {
+        why.errnum = errno;
     }
-    if (plan_open(fds[SPAWN_PLAN], &plan) != 0) {
-        l.errnum = errno;
-        refuse(in, r, &l);
-        return;
+    if (why.errnum == 0) {
+        set_ends(&l, in, r, fds);
+        l.plan = &plan;
+        child->serial = r->serial;
+        why.errnum = start(child, &l);
+        plan_close(&plan);
     }
-    set_ends(&l, in, r, fds);
-    l.plan = &plan;
-    pid_t pid = launch(&l);
-    if (pid < 0) {
-        l.errnum = errno;
+    if (why.errnum != 0) {
+        refuse(in, r->serial, &why);
     }
-    if (pid > 0 && l.errnum != 0) {
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-    }
-    if (l.errnum != 0) {
-        refuse(in, r, &l);
-    } else {
-        *slot = (struct child){.pid = pid, .serial = r->serial};
-    }
-    plan_close(&plan);
 }
 
-static void pass_signal(const struct init *in, const struct init_request *r)
+/* A leader in a group of its own making still gets it, and only once. */
+static void send_signal(const struct child *child, int number)
+{
+    if (kill(-child->pid, number) != 0 || getpgid(child->pid) != child->pid) {
+        (void)kill(child->pid, number);
+    }
+}
+
+/* Whether it has begun or never will, as far as it is known by now. */
+static void look_at_start(struct child *child)
+{
+    ssize_t n = child->status < 0 ? -1 : read(child->status, &child->why, sizeof(child->why));
+    if (child->status >= 0 && (n >= 0 || errno != EAGAIN)) {
+        shim_close(&child->status);
+    }
+}
+
+static void send_waiting(struct child *child)
+{
+    look_at_start(child);
+    for (int number = 1; child->status < 0 && number < SIGNAL_COUNT; number++) {
+        if ((child->signals >> number & 1) != 0) {
+            send_signal(child, number);
+        }
+    }
+    child->signals = child->status < 0 ? 0 : child->signals;
+}
+
+/* What can't be caught need not wait. */
+static void pass_signal_to(struct child *child, int number)
+{
+    look_at_start(child);
+    if (child->status < 0 || number == SIGKILL || number == SIGCONT || number == SIGSTOP) {
+        send_signal(child, number);
+    } else if (number > 0 && number < SIGNAL_COUNT) {
+        child->signals |= UINT64_C(1) << number;
+    }
+}
+
+static void pass_signal(struct init *in, const struct init_request *r)
 {
     for (size_t i = 0; i < CHILDREN_MAX; i++) {
-        const struct child *child = &in->children[i];
-        if (child->pid != 0 && child->serial == r->serial) {
-            /* A leader in a group of its own making still gets it, and only once. */
-            if (kill(-child->pid, r->signal) != 0 || getpgid(child->pid) != child->pid) {
-                (void)kill(child->pid, r->signal);
-            }
+        if (in->children[i].pid != 0 && in->children[i].serial == r->serial) {
+            pass_signal_to(&in->children[i], r->signal);
         }
     }
 }
@@ -250,6 +289,25 @@ static void pass_signal(const struct init *in, const struct init_request *r)
 static int64_t timeval_ms(const struct timeval *time)
 {
     return (int64_t)time->tv_sec * 1000 + time->tv_usec / 1000;
+}
+
+static void tell_end(const struct init *in, struct child *child, int status,
+                     const struct rusage *usage)
+{
+    look_at_start(child);
+    if (child->why.errnum != 0) {
+        refuse(in, child->serial, &child->why);
+    } else {
+        const struct init_event event = {
+            .type = INIT_EXITED,
+            .serial = child->serial,
+            .status = status,
+            .cpu_ms = timeval_ms(&usage->ru_utime) + timeval_ms(&usage->ru_stime),
+        };
+        report(in, &event);
+    }
+    shim_close(&child->status);
+    child->pid = 0;
 }
 
 static void reap(struct init *in)
@@ -262,21 +320,27 @@ static void reap(struct init *in)
     }
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
         struct child *child = find_child(in, pid);
-        if (child == NULL) {
-            continue;
+        if (child != NULL) {
+            tell_end(in, child, status, &usage);
         }
-        const struct init_event event = {
-            .type = INIT_EXITED,
-            .serial = child->serial,
-            .status = status,
-            .cpu_ms = timeval_ms(&usage.ru_utime) + timeval_ms(&usage.ru_stime),
-        };
-        child->pid = 0;
-        report(in, &event);
     }
 }
 
 /* --- the whole --- */
+
+enum { SLOT_SHIM, SLOT_CHILDREN, SLOT_STARTS };
+
+static void watch(const struct init *in, struct pollfd ready[SLOT_STARTS + CHILDREN_MAX])
+{
+    ready[SLOT_SHIM] = (struct pollfd){.fd = in->socket, .events = POLLIN};
+    ready[SLOT_CHILDREN] = (struct pollfd){.fd = in->signals, .events = POLLIN};
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        const struct child *child = &in->children[i];
+        bool waits = child->pid != 0 && child->signals != 0;
+        ready[SLOT_STARTS + i] =
+            (struct pollfd){.fd = waits ? child->status : -1, .events = POLLIN};
+    }
+}
 
 static void serve(struct init *in)
 {
@@ -299,6 +363,7 @@ static void serve(struct init *in)
 _Noreturn void init_main(const struct init_birth *birth)
 {
     static struct init in;
+    static struct pollfd ready[SLOT_STARTS + CHILDREN_MAX];
     struct sandbox_fault fault = {.step = "be told to go on", .errnum = EPIPE};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (set_up(birth, &fault) != 0 || wait_for_go(birth->socket) != 0 ||
@@ -308,17 +373,19 @@ _Noreturn void init_main(const struct init_birth *birth)
     const struct init_event up = {.type = INIT_UP};
     report(&in, &up);
     for (;;) {
-        struct pollfd ready[2] = {
-            {.fd = in.socket, .events = POLLIN},
-            {.fd = in.signals, .events = POLLIN},
-        };
-        if (poll(ready, 2, -1) < 0 && errno != EINTR) {
+        watch(&in, ready);
+        if (poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno != EINTR) {
             _exit(1);
         }
-        if (ready[1].revents != 0) {
+        for (size_t i = 0; i < CHILDREN_MAX; i++) {
+            if (ready[SLOT_STARTS + i].revents != 0) {
+                send_waiting(&in.children[i]);
+            }
+        }
+        if (ready[SLOT_CHILDREN].revents != 0) {
             reap(&in);
         }
-        if (ready[0].revents != 0) {
+        if (ready[SLOT_SHIM].revents != 0) {
             serve(&in);
         }
     }

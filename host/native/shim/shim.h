@@ -52,7 +52,8 @@ struct command {
     int64_t input_at;
     int64_t input_end;
     bool input_open; /* more may come */
-    int program_in;  /* write end, or -1 */
+    bool input_was_open;
+    int program_in; /* write end, or -1 */
 
     int spool;
     int64_t spool_end;
