@@ -93,12 +93,33 @@ def engine_missing(row, eng, step):
 def engine_act(row, eng, step):
     """pause, unpause or kill the container of an execution, behind the service's back."""
     known(step, "engine", "execution", "verb", "instance")
+    if row.world.host == "native":
+        native.act(step.get("instance", row.variables["instance"]), row.variables["data"],
+                   step["execution"], step["verb"])
+        return
     found = eng.of_execution(step.get("instance", row.variables["instance"]), step["execution"])
     for item in found:
         if step["verb"] == "remove":
             eng.remove(item["Id"])
         else:
             eng.act(item["Id"], step["verb"])
+
+
+def engine_paused(row, eng, step):
+    known(step, "engine", "execution", "is")
+    instance = row.variables["instance"]
+    if row.world.host == "native":
+        paused = native.is_paused(instance, step["execution"])
+    else:
+        found = eng.of_execution(instance, step["execution"])
+        paused = any(eng.inspect(item["Id"])["State"]["Paused"] for item in found)
+    match(step["is"], paused, "paused")
+
+
+def engine_limits(row, _eng, step):
+    """What the kernel has for an execution of the native host."""
+    known(step, "engine", "execution", "matches")
+    match(step["matches"], native.limits_of(row.variables["instance"], step["execution"]))
 
 
 def engine_stop(row, eng, step):
@@ -122,7 +143,7 @@ ENGINE_VERBS = {
     "export": engine_export,
     "inspect": engine_inspect, "gone": engine_gone, "none": engine_none,
     "foreign": engine_foreign, "exists": engine_exists, "missing": engine_missing,
-    "act": engine_act, "stop": engine_stop, "start": engine_start,
+    "act": engine_act, "paused": engine_paused, "limits": engine_limits, "stop": engine_stop, "start": engine_start,
 }
 
 

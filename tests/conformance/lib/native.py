@@ -32,6 +32,13 @@ def hierarchies():
             yield pathlib.Path(where)
 
 
+def members(group):
+    try:
+        return (group / "cgroup.procs").read_text().split()
+    except OSError:
+        return []  # it has gone meanwhile
+
+
 def is_of(key, execution):
     """Groups and directories are called "TENANT,EXECUTION,INCARNATION". "*" is every execution."""
     parts = key.split(",")
@@ -66,7 +73,7 @@ def left_of(instance, data, execution=None):
     where no execution is named, so only once it has ended."""
     left = [f"group {path}" for path in groups_of(instance, execution)]
     left += [f"process {pid}" for path in groups_of(instance, execution)
-             for pid in (path / "cgroup.procs").read_text().split()]
+             for pid in members(path)]
     run = pathlib.Path(data) / "native" / "run"
     if run.is_dir():
         left += [f"directory {path}" for path in sorted(run.iterdir())
@@ -78,6 +85,50 @@ def left_of(instance, data, execution=None):
     return left
 
 
+def shims_of(data, execution):
+    run = str(pathlib.Path(data) / "native" / "run") + "/"
+    return [pid for pid, where in shims()
+            if where.startswith(run) and is_of(where[len(run):], execution)]
+
+
+def act(instance, data, execution, verb):
+    """pause, or kill what holds it, or remove all that runs of it: behind the service's back."""
+    groups = list(groups_of(instance, execution))
+    if verb == "pause":
+        for path in groups:
+            if (path / "cgroup.freeze").exists():
+                (path / "cgroup.freeze").write_text("1")
+        return
+    for pid in shims_of(data, execution):
+        kill(pid)
+    if verb == "remove":
+        for path in groups:
+            for pid in members(path):
+                kill(int(pid))
+
+
+def is_paused(instance, execution):
+    return any("frozen 1" in (path / "cgroup.events").read_text()
+               for path in groups_of(instance, execution) if (path / "cgroup.events").exists())
+
+
+def limits_of(instance, execution):
+    """What the kernel has for it, whichever version tells; -1 is no bound."""
+    names = {"memory.limit_in_bytes": "memory", "memory.max": "memory",
+             "memory.memsw.limit_in_bytes": "memoryAndSwap", "memory.swap.max": "swap",
+             "pids.max": "pids", "cpu.cfs_quota_us": "cpuQuotaUs", "cpu.cfs_period_us":
+             "cpuPeriodUs", "cpu.max": "cpu"}
+    found = {}
+    for path in groups_of(instance, execution):
+        for file, name in names.items():
+            if (path / file).exists():
+                text = (path / file).read_text().strip()
+                found[name] = int(text) if text.lstrip("-").isdigit() else text
+    if "cpu" in found:
+        found["cpuQuotaUs"], found["cpuPeriodUs"] = (int(n) for n in found.pop("cpu").split())
+    return found
+
+
 def take_away(instance, data):
     """Ends by force what a row left, for the rows to come."""
     run = pathlib.Path(data) / "native" / "run"
@@ -87,7 +138,7 @@ def take_away(instance, data):
     deadline = time.monotonic() + 10
     while any(path for path in groups_of(instance)) and time.monotonic() < deadline:
         for path in groups_of(instance):
-            for pid in (path / "cgroup.procs").read_text().split():
+            for pid in members(path):
                 kill(int(pid))
         for path in reversed(list(groups_of(instance))):
             try:

@@ -36,6 +36,7 @@ class Row:
                           "u": uuid.uuid4().hex[:10], "tmp": str(self.directory)}
         self.fill_own(row.get("vars", {}))
         self.fill_own(row.get("hosts", {}).get(world.host, {}))
+        self.fill_own(row.get("vars", {}))
         self.background = {}
         self.executions = []
         self.checkpoints = []
