@@ -1,0 +1,1 @@
+exechost_fuzz(inflate USES workspace)
