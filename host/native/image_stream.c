@@ -143,18 +143,15 @@ static int open_archive(struct native_image_stream *s, int filter, struct error 
     }
     s->err = err;
     archive_read_support_format_raw(s->archive);
-    archive_read_support_format_empty(s->archive);
     if (archive_read_append_filter(s->archive, filter) != ARCHIVE_OK) {
         return fault_in_archive(s, err);
     }
     if (archive_read_open(s->archive, s, NULL, read_for_archive, NULL) != ARCHIVE_OK) {
         return fault_in_archive(s, err);
     }
-    switch (archive_read_next_header(s->archive, &entry)) {
-    case ARCHIVE_OK: return 0;
-    case ARCHIVE_EOF: s->ended = true; return 0;
-    default: return fault_in_archive(s, err);
-    }
+    /* One that holds nothing at all is no archive. */
+    return archive_read_next_header(s->archive, &entry) == ARCHIVE_OK ? 0
+                                                                      : fault_in_archive(s, err);
 }
 
 int native_image_stream_open(struct native_image_source_bytes source, int64_t max,

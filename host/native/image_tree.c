@@ -258,17 +258,12 @@ static int make_directory(int dir_fd, const char *name, const struct workspace_e
     return set_mode(dir_fd, name, entry);
 }
 
+/* Layers tell no time before the epoch. */
 static struct timespec time_of(int64_t ns)
 {
     static const int64_t SECOND = 1000000000;
-    int64_t seconds = ns / SECOND;
-    int64_t rest = ns % SECOND;
 
-    if (rest < 0) {
-        rest += SECOND;
-        seconds--;
-    }
-    return (struct timespec){.tv_sec = seconds, .tv_nsec = rest};
+    return (struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND};
 }
 
 static int make_symlink(int dir_fd, const char *name, const struct workspace_entry *entry)

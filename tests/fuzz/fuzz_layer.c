@@ -1,6 +1,6 @@
-/* Layers of an image, one behind the other with a byte that says how long each is, unpacked and laid
- * over each other in a directory. Nothing outside of that changes, and nothing is in it that has no
- * place there. */
+/* Layers of an image, one behind the other with a byte that says how long each is, unpacked and
+ * laid over each other in a directory. Nothing outside of that changes, and nothing is in it that
+ * has no place there. */
 #include "tests/fuzz/fuzz.h"
 
 #include "base/file.h"
@@ -16,6 +16,7 @@ enum { BYTES_MAX = 1024 * 1024, ENTRIES_MAX = 200, LAYERS_MAX = 3, PIECE = 1000 
 struct bytes {
     const uint8_t *data;
     size_t left;
+    bool fails; /* at its end */
 };
 
 static ssize_t read_bytes(void *ctx, const void **data, struct error *err)
@@ -23,7 +24,9 @@ static ssize_t read_bytes(void *ctx, const void **data, struct error *err)
     struct bytes *b = ctx;
     size_t n = b->left < PIECE ? b->left : PIECE;
 
-    (void)err;
+    if (n == 0 && b->fails) {
+        return error_set(err, ERROR_INVALID_REQUEST, "the source failed");
+    }
     *data = b->data;
     b->data += n;
     b->left -= n;
@@ -37,7 +40,9 @@ static int apply(struct native_image_tree *tree, struct bytes *bytes, struct err
     struct native_image_source_bytes source = {.read = read_bytes, .ctx = bytes};
     int result;
 
+    bool packed = native_image_is_packed(bytes->data, bytes->left);
     if (native_image_stream_open(source, BYTES_MAX, &stream, err) < 0) {
+        native_image_stream_free(NULL);
         return -1;
     }
     native_image_tree_next_layer(tree);
@@ -47,6 +52,7 @@ static int apply(struct native_image_tree *tree, struct bytes *bytes, struct err
     native_image_stream_free(stream);
     if (result == 0) {
         fuzz_require(digest_is_valid(facts.digest) && digest_is_valid(facts.raw_digest));
+        fuzz_require(packed == (strcmp(facts.digest, facts.raw_digest) != 0));
     }
     return result;
 }
@@ -91,11 +97,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     native_image_tree_init(&tree, root_fd, &LIMITS);
     for (int i = 0; i < LAYERS_MAX && size > 0 && result == 0; i++) {
-        /* In half kilobytes; 255 is all the rest. */
-        size_t want = data[0] == 255 ? size - 1 : (size_t)data[0] * 512;
+        /* In half kilobytes; 255 is all the rest, 254 too, and a failure behind it. */
+        size_t want = data[0] >= 254 ? size - 1 : (size_t)data[0] * 512;
         size_t len = want < size - 1 ? want : size - 1;
         char *copy = fuzz_copy(data + 1, len);
-        struct bytes bytes = {.data = (const uint8_t *)copy, .left = len};
+        struct bytes bytes = {.data = (const uint8_t *)copy, .left = len, .fails = data[0] == 254};
 
         result = apply(&tree, &bytes, &err);
         free(copy);
@@ -103,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size -= len + 1;
     }
     fuzz_require(result == 0 || err.code == ERROR_INVALID_REQUEST);
+    fuzz_require(native_image_tree_finish(&tree, &err) == 0);
+    fuzz_require(faccessat(root_fd, "workspace", X_OK, AT_SYMLINK_NOFOLLOW) == 0);
     native_image_tree_done(&tree);
     close(root_fd);
     check_outside(dir);

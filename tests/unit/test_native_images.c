@@ -374,7 +374,7 @@ static void no_archives(void **state)
     buf_reset(&text);
     refuse(&text, NULL, "no tar archive");
     assert_int_equal(buf_add(&text, "\x1f\x8bgarbage", 9), 0);
-    refuse(&text, NULL, "no tar archive");
+    refuse(&text, NULL, "the compressed data is broken");
     place_init(&p, NULL);
     assert_int_equal(native_images_import(p.images, "x", "/nonexistent/file", &image, &err), -1);
     assert_int_equal(err.code, ERROR_INVALID_REQUEST);
