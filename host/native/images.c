@@ -375,6 +375,15 @@ int native_images_pull(struct native_images *images, const char *reference, stru
         result = native_image_record_describe(&record, out, err);
     }
     native_image_record_done(&record);
+    /* Whatever else it is called, what was asked for names it. */
+    if (result == 0 && strchr(reference, '@') != NULL) {
+        free(out->reference);
+        out->reference = strdup(reference);
+        if (out->reference == NULL) {
+            free(out->digests);
+            return no_memory(err);
+        }
+    }
     return result;
 }
 

@@ -222,6 +222,7 @@ static void names(void **state)
     assert_int_equal(list.items[0].size_bytes, 6);
     host_image_list_done(&list);
     assert_int_equal(native_images_pull(p.images, second, &image, &err), 0);
+    assert_string_equal(image.reference, second);
     free(image.reference);
     free(image.digests);
     /* A name is needed, not a path or a reference. */
