@@ -194,7 +194,7 @@ static enum http_stream_next put_exit(struct command_events *e, const struct sto
     return got > 0 ? HTTP_STREAM_END : HTTP_STREAM_MORE;
 }
 
-/* Nothing new is in the transcript: what now? */
+/* All that is in the transcript has been put: what now? */
 static enum http_stream_next at_end(struct command_events *e, enum progress got, struct buf *out,
                                     struct error *err)
 {
@@ -210,7 +210,7 @@ static enum http_stream_next at_end(struct command_events *e, enum progress got,
     if (got == GOT_FAILURE || check_there(&row, got != GOT_NO_FILE, err) != 0) {
         return HTTP_STREAM_CUT;
     }
-    if (out->len > 0) {
+    if (got == GOT_FULL) {
         return HTTP_STREAM_MORE;
     }
     if (!store_command_is_final(&row)) {
@@ -227,7 +227,7 @@ static enum http_stream_next fill(void *state, struct buf *out)
     enum progress got = put_transcript(e, out, &err);
 
     if (got != GOT_FAILURE) {
-        next = out->len > 0 ? HTTP_STREAM_MORE : at_end(e, got, out, &err);
+        next = got == GOT_FULL ? HTTP_STREAM_MORE : at_end(e, got, out, &err);
     }
     if (next == HTTP_STREAM_CUT) {
         log_failure(LOG_LEVEL_WARN, &err, "a stream of events was cut", "command", e->command_id,

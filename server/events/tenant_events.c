@@ -12,6 +12,7 @@ struct tenant_events {
     char tenant[ID_SIZE];
     enum api_event_format format;
     bool follow;
+    bool checked; /* that the place is not behind the newest event */
     int64_t after;
 };
 
@@ -71,35 +72,49 @@ static int put_events(struct tenant_events *e, const struct store_event_list *li
     return 0;
 }
 
+/* The newest event is never removed, so a place behind it was never one of this store's. */
+static int check_place(struct tenant_events *e, struct buf *out, struct error *err)
+{
+    int64_t newest;
+
+    if (e->checked) {
+        return 0;
+    }
+    if (store_event_newest(e->store, e->tenant, &newest, err) != 0) {
+        return -1;
+    }
+    e->checked = true;
+    return newest < e->after ? put_gap(e, newest, out, err) : 0;
+}
+
+/* 1: there may be more at once; 0: that is all; -1. */
 static int put_what_is_there(struct tenant_events *e, struct buf *out, struct error *err)
 {
     struct store_event_list list = {0};
-    int64_t newest;
+    bool all;
     int result;
 
-    if (store_event_list(e->store, e->tenant, e->after, BATCH, &list, err) != 0) {
+    if (check_place(e, out, err) != 0 ||
+        store_event_list(e->store, e->tenant, e->after, BATCH, &list, err) != 0) {
         return -1;
     }
-    if (list.count == 0) {
-        /* The newest one is never removed, so a place behind it was never one of this store's. */
-        result = store_event_newest(e->store, e->tenant, &newest, err);
-        return result == 0 && newest < e->after ? put_gap(e, newest, out, err) : result;
-    }
     result = put_events(e, &list, out, err);
+    all = list.count == 0 || (list.count < BATCH && e->after == list.items[list.count - 1].seq);
     store_event_list_done(&list);
-    return result;
+    return result != 0 ? -1 : !all;
 }
 
 static enum http_stream_next fill(void *state, struct buf *out)
 {
     struct tenant_events *e = state;
     struct error err = ERROR_INIT;
+    int more = put_what_is_there(e, out, &err);
 
-    if (put_what_is_there(e, out, &err) != 0) {
+    if (more < 0) {
         log_failure(LOG_LEVEL_WARN, &err, "a stream of events was cut", "tenant", e->tenant, NULL);
         return HTTP_STREAM_CUT;
     }
-    if (out->len > 0) {
+    if (more > 0) {
         return HTTP_STREAM_MORE;
     }
     return e->follow ? HTTP_STREAM_WAIT : HTTP_STREAM_END;
