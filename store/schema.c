@@ -210,9 +210,11 @@ static const char ON_COMMAND_NEW[] =
     TRIGGER("commands_inserted", "INSERT ON commands", COMMAND_EVENT("NEW", "NEW.state"));
 static const char ON_COMMAND[] =
     TRIGGER("commands_updated", COMMAND_CHANGED, COMMAND_EVENT("NEW", "NEW.state"));
-/* One that goes with its execution has no event: the execution's says it. */
+/* One that was refused after all. Those that go with their execution have no event each: the
+ * execution's says it. */
 static const char ON_COMMAND_GONE[] =
-    TRIGGER("commands_deleted", "DELETE ON commands", COMMAND_EVENT("OLD", "'deleted'"));
+    TRIGGER("commands_deleted", "DELETE ON commands WHEN OLD.state = 'queued'",
+            COMMAND_EVENT("OLD", "'deleted'"));
 static const char ON_CHECKPOINT_NEW[] = TRIGGER("checkpoints_inserted", "INSERT ON checkpoints",
                                                 CHECKPOINT_EVENT("NEW", "NEW.durability"));
 static const char ON_CHECKPOINT[] =

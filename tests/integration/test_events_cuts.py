@@ -1,6 +1,8 @@
 """Readers of events that are cut, again and again, wherever they are."""
 import hashlib
+import json
 import random
+import socket
 import threading
 
 from mixed_output import OUTPUT, ROOMY, check, mixed
@@ -62,6 +64,27 @@ def cut_while_written(context):
     context.say(f"live: {transcript.cuts} cuts")
 
 
+def post_cut(context):
+    """A client that goes away while its POST streams aborts nothing."""
+    execution = context.provision()
+    body = json.dumps({"commandId": "left", "command": "/bin/sh",
+                       "args": ["-c", "echo begun; sleep 1; echo done"]}).encode()
+    address = context.service.address
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(f"POST {execution}/commands HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"
+                           "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        data = b""
+        while b"begun" not in data:
+            piece = connection.recv(4096)
+            check(piece, f"closed after {data!r}")
+            data += piece
+    transcript = Transcript(f"{execution}/commands/left")
+    transcript.attempt(address, 10 ** 9)
+    check(transcript.done and transcript.exit["exitCode"] == 0, f"exit {transcript.exit}")
+    check(transcript.sizes["stdout"] == len("begun\ndone\n"), "output is missing")
+
+
 def killed_while_read(context):
     """What was received is the start of what is on record; one exit comes behind it."""
     execution = context.provision(ROOMY)
@@ -89,5 +112,6 @@ def killed_while_read(context):
 def run(context):
     cut_and_resumed(context)
     cut_while_written(context)
+    post_cut(context)
     for _ in range(3):
         killed_while_read(context)

@@ -15,9 +15,10 @@
 enum {
     OUTPUT = 10 * 1024 * 1024,
     RECORD_MAX = 64 * 1024,
+    SMALL_MAX = 16 * 1024,
     STREAM_MAX = 64 * 1024 * 1024,
-    LOOK = 192 * 1024, /* compared at each resume */
-    WHOLE_EVERY = 64,  /* resumes until one is compared to the end */
+    LOOK_EVENTS = 3,   /* of the largest kind: compared at each resume */
+    WHOLE_RESUMES = 5, /* compared to the end */
     REOPEN_EVERY = 97, /* resumes until the store is opened anew */
 };
 
@@ -191,9 +192,10 @@ static void check_content(const struct scene *s, const struct buf *whole)
     }
 }
 
-static void test_every_event(void **state)
+static void resume_behind_each(void **state, size_t record_max)
 {
-    struct scene s = scene_new(state, OUTPUT, RECORD_MAX);
+    struct scene s = scene_new(state, OUTPUT, record_max);
+    int64_t whole_every = (int64_t)(OUTPUT / (record_max / 2) / WHOLE_RESUMES);
     struct buf whole;
     size_t covered = 0;
     int64_t after = -1;
@@ -202,7 +204,7 @@ static void test_every_event(void **state)
     stream(&s, API_EVENT_NDJSON, -1, SIZE_MAX, &whole);
     check_content(&s, &whole);
     while (covered < whole.len) {
-        size_t enough = (after + 1) % WHOLE_EVERY == 0 ? SIZE_MAX : LOOK;
+        size_t enough = (after + 1) % whole_every == 0 ? SIZE_MAX : LOOK_EVENTS * record_max;
         size_t left = whole.len - covered;
         struct buf resumed;
 
@@ -221,6 +223,16 @@ static void test_every_event(void **state)
     print_message("%zu bytes, %lld events\n", whole.len, (long long)after + 1);
     buf_done(&whole);
     scene_done(&s);
+}
+
+static void test_every_event(void **state)
+{
+    resume_behind_each(state, RECORD_MAX);
+}
+
+static void test_every_small_event(void **state)
+{
+    resume_behind_each(state, SMALL_MAX);
 }
 
 /* --- every byte of a short one --- */
@@ -278,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_event, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_every_small_event, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_every_byte, fixture_setup, fixture_teardown),
     };
 
