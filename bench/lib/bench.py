@@ -1,18 +1,24 @@
 """What the rows share: binaries, image, engine, a service of their own, and where they may write."""
+import glob
 import itertools
 import os
+import subprocess
 import tempfile
 
 from lib.engine import Engine
+from lib.floor import Floor
 from lib.recorder import Recorder
 from lib.service import Service
+from lib.wire import WireError
 
 
 class Bench:
-    def __init__(self, build, image, engine_socket, samples):
+    def __init__(self, build, images, engine_socket, samples):
+        """`images`: the pinned reference that the engine knows, and the root file system's tar."""
         self.binary = str(build / "exechost")
         self.constant = str(build / "bench_constant")
-        self.image = image
+        self.floor_binary = str(build / "bench_floor")
+        self.image, self.root_tar = images
         self.engine_socket = engine_socket
         self.samples = samples
         self.directory = tempfile.TemporaryDirectory(prefix="exechost-bench-")
@@ -25,7 +31,24 @@ class Bench:
 
     def service(self, engine_socket=None):
         return Service(self.binary, self.image, self.path("service"),
-                       engine_socket or self.engine_socket)
+                       {"docker": {"socket": engine_socket or self.engine_socket},
+                        "defaultHost": "docker"})
+
+    def native_service(self):
+        """With an image store of its own; `root` is where its image is unpacked."""
+        directory = self.path("native")
+        done = subprocess.run([self.binary, "image", "import", "--host", "native", "--name", "base",
+                               "--data", f"{directory}/data", self.root_tar],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise WireError(f"the image could not be imported: {done.stderr}")
+        service = Service(self.binary, done.stdout.split()[-1], directory,
+                          {"defaultHost": "native", "docker": {"socket": f"{directory}/none"}})
+        service.root = glob.glob(f"{directory}/data/native/images/*/root")[0]
+        return service
+
+    def floor(self, root):
+        return Floor(self.floor_binary, root)
 
     def container_name(self):
         """For a baseline container; nobody else's."""

@@ -4,7 +4,7 @@ import pathlib
 import signal
 import sys
 
-from lib import machine, report, rows_docker, rows_http
+from lib import machine, report, rows_docker, rows_http, rows_native, rows_native_files
 from lib.bench import Bench
 from lib.wire import WireError
 
@@ -16,19 +16,26 @@ MEASURES = [
     (("docker-memory",), rows_docker.memory),
     (("docker-output-memory", "docker-output"), rows_docker.output),
     (("get-execution",), rows_http.get_execution),
+    (("native-provision", "native-exec", "native-terminate"), rows_native.lifecycle),
+    (("native-provision-cli", "native-exec-cli"), rows_native.command_line),
+    (("native-parallel", "native-parallel-alone"), rows_native.parallel),
+    (("native-idle-provision", "native-idle-memory", "native-idle-terminate"), rows_native.idle),
+    (("native-output",), rows_native_files.output),
+    (("native-checkpoint", "native-restore"), rows_native_files.checkpoint),
 ]
 NAMES = [name for names, _ in MEASURES for name in names]
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="bench/run", description="Measures the release build against the engine's own calls.")
+        prog="bench/run", description="Measures the release build against what it stands on.")
     parser.add_argument("--only", action="append", choices=NAMES, metavar="ROW",
                         help=f"one row, repeatable; kept nowhere: {', '.join(NAMES)}")
     parser.add_argument("--samples", type=int, default=LEAST_SAMPLES,
                         help=f"of each side; fewer than {LEAST_SAMPLES} are kept nowhere")
     parser.add_argument("--image", required=True,
                         help="pinned reference of an image with sh, sleep, true, head and tr")
+    parser.add_argument("--root-tar", required=True, help="the same image's root file system")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release",
                         help="where the binaries are (build/release)")
     parser.add_argument("--socket", default="/var/run/docker.sock", help="the engine's")
@@ -64,7 +71,8 @@ def finish(options, facts, rows):
 def main():
     options = parse(sys.argv[1:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    bench = Bench(options.build, options.image, options.socket, options.samples)
+    bench = Bench(options.build, (options.image, options.root_tar), options.socket,
+                  options.samples)
     command = f"script/bench --samples {options.samples}"
     try:
         facts = machine.facts(ROOT, bench.engine, bench.directory.name, command)

@@ -15,7 +15,7 @@ def with_unit(side, key, unit):
 
 
 def verdict(row):
-    if row["bar"] is None:
+    if row["bar"] is None and "bound" not in row:
         return "reported"
     return "met" if row["met"] else "MISSED"
 
@@ -27,7 +27,9 @@ def cells(row):
     if baseline is None:
         return own + ["", "", "", "", f"largest {number(row['largest'])} ≤ {row['bar']} {unit}",
                       verdict(row)]
-    bar = f"≤ {row['bar']} ×" if row["bar"] is not None else ""
+    bar = f"≤ {number(row['bar'])} ×" if row["bar"] is not None else ""
+    if "bound" in row:
+        bar = f"median ≤ {row['bound']} {unit}"
     return own + [row["against"], with_unit(baseline, "median", unit),
                   with_unit(baseline, "p95", unit), f"{row['ratio']:.2f} ×", bar, verdict(row)]
 

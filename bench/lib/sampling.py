@@ -39,6 +39,12 @@ def compared(name, what, against, unit, figures, bar):
             "baseline": baseline, "ratio": ratio, "bar": bar, "met": bar is None or ratio <= bar}
 
 
+def bounded(name, what, against, unit, figures, bar):
+    """A row whose median has a bound of its own; what it is compared with is there to see."""
+    row = compared(name, what, against, unit, figures, None)
+    return {**row, "bound": bar, "met": row["subject"]["median"] <= bar}
+
+
 def absolute(name, what, unit, figures, bar):
     """A row with a bound of its own; the largest figure has to keep it."""
     largest = round(max(figures), 2)

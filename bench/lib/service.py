@@ -15,12 +15,11 @@ RESOURCES = {"cpus": 1, "memoryBytes": 268435456, "diskBytes": 67108864, "pids":
 class Service:
     """Remembers the executions it was asked for; `stop` terminates those that are left."""
 
-    def __init__(self, binary, image, directory, engine_socket):
+    def __init__(self, binary, image, directory, settings):
         directory = pathlib.Path(directory)
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
         config = directory / "config.json"
-        config.write_text(json.dumps({"docker": {"socket": engine_socket},
-                                      "defaultHost": "docker"}), encoding="utf-8")
+        config.write_text(json.dumps(settings), encoding="utf-8")
         self.image = image
         self.log = directory / "log"
         self.live = set()
@@ -32,7 +31,8 @@ class Service:
                  "--data", str(directory / "data")],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         self.pid = self.process.pid
-        self.connection = Connection(self.wait_listening())
+        self.address = self.wait_listening()
+        self.connection = Connection(self.address)
 
     def wait_listening(self):
         for line in self.process.stdout:
@@ -49,12 +49,14 @@ class Service:
         self.count += 1
         name = f"{self.name}-{self.count}"
         self.live.add(name)
-        body = {"executionId": name, "image": self.image, "workspace": {"kind": "empty"},
-                "resources": {**RESOURCES, **resources}, "network": {"mode": "none"}}
-        made = self.call("POST", "/v1/executions", body)
+        made = self.call("POST", "/v1/executions", self.create_body(name, **resources))
         if made["state"] != "provisioned":
             raise WireError(f"not provisioned: {made}")
         return name
+
+    def create_body(self, name, **resources):
+        return {"executionId": name, "image": self.image, "workspace": {"kind": "empty"},
+                "resources": {**RESOURCES, **resources}, "network": {"mode": "none"}}
 
     def terminate(self, execution):
         self.call("DELETE", f"/v1/executions/{execution}")

@@ -1,0 +1,212 @@
+"""The native host against the kernel's floor and against the engine's command line."""
+import pathlib
+import subprocess
+import threading
+
+from lib.sampling import WARM_UP, absolute, bounded, compared, interleaved, timed
+from lib.wire import Connection, WireError
+
+PROVISION_BAR = 3
+EXEC_BAR = 2.5
+TERMINATE_BAR_MS = 5
+CLI_PROVISION_BAR = 1 / 50
+CLI_EXEC_BAR = 1 / 30
+PARALLEL = 16
+CYCLES = 160
+PARALLEL_BAR = 2
+IDLE = 1000
+IDLE_SECONDS = 30
+IDLE_MEMORY_MIB = 2
+
+
+def lifecycle(bench):
+    """The same sandboxes give all three."""
+    service = bench.native_service()
+    floor = bench.floor(service.root)
+    others = {"exec": ([], []), "terminate": ([], [])}
+
+    def ours():
+        spent, execution = timed(service.provision)
+        others["exec"][0].append(timed(service.execute, execution, "/bin/true")[0])
+        others["terminate"][0].append(timed(service.terminate, execution)[0])
+        return spent
+
+    def kernels():
+        spent = floor.ask("provision")
+        others["exec"][1].append(floor.ask("exec"))
+        others["terminate"][1].append(floor.ask("terminate"))
+        return spent
+
+    try:
+        made = interleaved(bench.samples, ours, kernels)
+    finally:
+        floor.done()
+        service.stop()
+    ran, removed = (tuple(side[WARM_UP:] for side in others[name]) for name in others)
+    return [
+        compared("native-provision", "POST /v1/executions, empty workspace",
+                 "the kernel's floor: the same isolation without a service", "ms", made,
+                 PROVISION_BAR),
+        compared("native-exec", "POST …/commands, `true`",
+                 "the kernel's floor: fork, setns, exec, wait", "ms", ran, EXEC_BAR),
+        bounded("native-terminate", "DELETE /v1/executions/{id}, all gone at the answer",
+                "the kernel's floor: kill, reap, remove the groups", "ms", removed,
+                TERMINATE_BAR_MS),
+    ]
+
+
+def docker(*arguments):
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise WireError(f"docker {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def command_line(bench):
+    """What a shell script would do: `docker create`, `docker start`, `docker exec`."""
+    image = f"sha256:{bench.image.rpartition(':')[2]}"
+    service = bench.native_service()
+    ran = ([], [])
+
+    def ours():
+        spent, execution = timed(service.provision)
+        ran[0].append(timed(service.execute, execution, "/bin/true")[0])
+        service.terminate(execution)
+        return spent
+
+    def start(name):
+        docker("create", "--name", name, "--network", "none", image, "sleep", "3600")
+        docker("start", name)
+
+    def theirs():
+        name = bench.container_name()
+        try:
+            spent = timed(start, name)[0]
+            ran[1].append(timed(docker, "exec", name, "true")[0])
+        finally:
+            docker("rm", "--force", name)
+        return spent
+
+    try:
+        made = interleaved(bench.samples, ours, theirs)
+    finally:
+        service.stop()
+    return [
+        compared("native-provision-cli", "POST /v1/executions, empty workspace",
+                 "`docker create` and `docker start`", "ms", made, CLI_PROVISION_BAR),
+        compared("native-exec-cli", "POST …/commands, `true`", "`docker exec`", "ms",
+                 tuple(side[WARM_UP:] for side in ran), CLI_EXEC_BAR),
+    ]
+
+
+def cycle(service, connection, name):
+    connection.call("POST", "/v1/executions", service.create_body(name))
+    ended = connection.call("POST", f"/v1/executions/{name}/commands", {"command": "/bin/true"})
+    if ended["exitCode"] != 0:
+        raise WireError(f"the command failed: {str(ended)[:500]}")
+    connection.call("DELETE", f"/v1/executions/{name}")
+
+
+def cycles(service, count, clients, prefix):
+    """Milliseconds a cycle, all of them together."""
+    problems = []
+
+    def client(number):
+        connection = Connection(service.address)
+        try:
+            for i in range(count // clients):
+                cycle(service, connection, f"{prefix}-{number}-{i}")
+        except (WireError, OSError) as problem:
+            problems.append(problem)
+        finally:
+            connection.close()
+
+    def all_of_them():
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    spent = timed(all_of_them)[0]
+    if problems:
+        raise problems[0]
+    return spent / (count // clients * clients)
+
+
+def parallel(bench):
+    """Sixteen clients at once, against the floor at sixteen and against one client alone."""
+    service = bench.native_service()
+    floor = bench.floor(service.root)
+    turns = iter(range(1 << 30))
+    alone = []
+
+    def ours():
+        turn = next(turns)
+        alone.append(cycles(service, CYCLES // 4, 1, f"one-{turn}"))
+        return cycles(service, CYCLES, PARALLEL, f"many-{turn}")
+
+    def kernels():
+        return 1000 / floor.ask(f"cycles {CYCLES} {PARALLEL}")
+
+    try:
+        figures = interleaved(max(5, bench.samples // 6), ours, kernels, warm_up=1)
+    finally:
+        floor.done()
+        service.stop()
+    return [
+        compared("native-parallel", "provision, exec, terminate, 16 clients at once: time a cycle",
+                 "the kernel's floor, 16 at once", "ms", figures, PARALLEL_BAR),
+        compared("native-parallel-alone", "the same", "one client alone", "ms",
+                 (figures[0], alone[1:]), 1),
+    ]
+
+
+def proportional_kib(pid):
+    """The process's share of what it maps; 0 when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
+
+
+def shims(service):
+    """The processes that hold the executions of a service, by their data directory's lock files."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            name = (entry / "comm").read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if name.startswith("exechost-shim"):
+            found.append(int(entry.name))
+    return found
+
+
+def idle(bench):
+    """A thousand at once."""
+    service = bench.native_service()
+    others = set(shims(service))
+    before = service.memory_kib("VmRSS")
+    small = {"cpus": 0.01, "memoryBytes": 16 << 20, "diskBytes": 1 << 20, "pids": 8}
+    try:
+        made = timed(lambda: [service.provision(**small) for _ in range(IDLE)])[0]
+        own = [pid for pid in shims(service) if pid not in others]
+        held = sum(proportional_kib(pid) for pid in own)
+        grown = service.memory_kib("VmRSS") - before
+        removed = timed(lambda: [service.terminate(e) for e in list(service.live)])[0]
+    finally:
+        service.stop()
+    if len(own) < IDLE:
+        raise WireError(f"{len(own)} shims hold {IDLE} executions")
+    return [
+        absolute("native-idle-provision", f"{IDLE} idle executions, one after the other", "s",
+                 [made / 1000], IDLE_SECONDS),
+        absolute("native-idle-memory", "own memory of each, service and shim", "MiB",
+                 [(held + grown) / IDLE / 1024], IDLE_MEMORY_MIB),
+        absolute("native-idle-terminate", "all of them terminated", "s", [removed / 1000],
+                 IDLE_SECONDS),
+    ]
