@@ -83,6 +83,8 @@ def checkpoint(bench):
         service.execute(execution, "sh", ["-c", FILL])
 
         def ours():
+            # The pipeline may have taken longer than an idle connection is kept.
+            service.connection.close()
             spent, made = timed(service.call, "POST", f"/v1/executions/{execution}/checkpoints", {})
             name = f"/v1/checkpoints/{made['checkpointId']}"
             back, copy = timed(service.call, "POST", f"{name}/restore", {})
