@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define CGROUP "/sys/fs/cgroup/"
@@ -116,9 +117,25 @@ static int64_t read_stat(const char *path, const char *inactive, const char *act
     return (first > 0 ? first : 0) + (second > 0 ? second : 0);
 }
 
+/* What the workspace holds, which is the least that is used; -1 when unknown. */
+static int64_t workspace_used(void)
+{
+    struct statvfs fs;
+    if (statvfs(".", &fs) != 0) {
+        return -1;
+    }
+    return (int64_t)((fs.f_blocks - fs.f_bfree) * fs.f_frsize);
+}
+
+int64_t room_limit(const char *text)
+{
+    int64_t limit = parse_number(text);
+    return limit > 0 ? limit : 0;
+}
+
 /* What is left below the limit but for what is kept back; INT64_MAX when there is none or the
  * kernel does not tell. */
-static int64_t memory_left(void)
+static int64_t memory_left(int64_t known_limit)
 {
     int64_t limit = read_number(CGROUP "memory.max", NULL);
     int64_t used = read_number(CGROUP "memory.current", NULL);
@@ -131,6 +148,10 @@ static int64_t memory_left(void)
         cached = read_stat(CGROUP "memory/memory.stat", "total_inactive_file", "total_active_file");
     }
     if (limit < 0 || used < 0) {
+        limit = known_limit;
+        used = workspace_used();
+    }
+    if (limit <= 0 || used < 0) {
         return INT64_MAX;
     }
     int64_t reserve = limit / 8 < RESERVE_MIN ? RESERVE_MIN : limit / 8;
@@ -145,7 +166,7 @@ int room_take(struct room *room, int64_t bytes)
         room->granted -= bytes;
         return 0;
     }
-    int64_t left = memory_left();
+    int64_t left = memory_left(room->limit);
     if (left < bytes) {
         errno = ENOSPC;
         return -1;

@@ -154,10 +154,10 @@ static int write_all(int fd, const uint8_t *data, size_t len)
 }
 
 /* Takes `size` bytes from standard input: 0, -1 with errno, EPROTO: they end before. */
-static int take_content(int fd, int64_t size)
+static int take_content(int fd, int64_t size, int64_t limit)
 {
     static uint8_t piece[PIECE];
-    struct room room = {0};
+    struct room room = {.limit = limit};
     while (size > 0) {
         ssize_t n = read(STDIN_FILENO, piece, size < PIECE ? (size_t)size : PIECE);
         if (n == 0) {
@@ -203,17 +203,26 @@ static int commit(const struct stage *stage, const char *path)
     return 0;
 }
 
-static int write_staged(const struct stage *stage, const char *path, mode_t mode, int64_t size)
+struct content {
+    int64_t limit;
+    int64_t mode;
+    int64_t size;
+};
+
+static int write_staged(const struct stage *stage, const char *path, const struct content *content)
 {
-    struct room room = {0};
-    if (room_take(&room, size) != 0) {
+    struct room room = {.limit = content->limit};
+    if (room_take(&room, content->size) != 0) {
         return -1;
     }
     int fd = openat(stage->fd, "file", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return -1;
     }
-    int result = take_content(fd, size) == 0 && fchmod(fd, mode) == 0 ? 0 : -1;
+    int result = take_content(fd, content->size, content->limit) == 0 &&
+                         fchmod(fd, (mode_t)content->mode) == 0
+                     ? 0
+                     : -1;
     int errnum = errno;
     close(fd);
     errno = errnum;
@@ -232,21 +241,22 @@ static int write_staged(const struct stage *stage, const char *path, mode_t mode
     return result;
 }
 
-int write_main(const char *path, const char *mode, const char *size)
+int write_main(const char *path, const struct write_words *words)
 {
     struct stage stage;
-    int64_t mode_bits = parse(mode, 8, FILE_MODE_MAX);
-    int64_t size_bytes = parse(size, 10, INT64_MAX);
+    const struct content content = {.limit = room_limit(words->memory),
+                                    .mode = parse(words->mode, 8, FILE_MODE_MAX),
+                                    .size = parse(words->size, 10, INT64_MAX)};
     umask(0);
     oom_go_first();
-    if (mode_bits < 0 || size_bytes < 0) {
+    if (content.mode < 0 || content.size < 0) {
         errno = EPROTO;
         return failed(path);
     }
     if (stage_open(&stage) != 0) {
         return failed("");
     }
-    int result = write_staged(&stage, path, (mode_t)mode_bits, size_bytes);
+    int result = write_staged(&stage, path, &content);
     stage_close(&stage);
     return result == 0 ? done() : failed(path);
 }

@@ -173,11 +173,18 @@ int stage_remove_tree(const struct stage *stage);
 
 int list_main(const char *path);
 int read_main(const char *path);
-int write_main(const char *path, const char *mode, const char *size);
+struct write_words {
+    const char *memory;
+    const char *mode;
+    const char *size;
+};
+int write_main(const char *path, const struct write_words *words);
 int remove_main(const char *path, bool recursive);
 int sweep_main(const char *path);
 int pack_main(const char *path);
-int unpack_main(const char *path);
+int unpack_main(const char *path, const char *memory);
+/* A number of bytes as an argument; 0 when it is none. */
+int64_t room_limit(const char *text);
 int sockets_main(const char *path); /* sockets.c */
 
 struct room;
@@ -204,8 +211,9 @@ int cgroup_open_oom(void);
 int64_t cgroup_oom_kills(int fd);
 
 /* The workspace lives in the execution's memory. Who writes there for the service stops before that
- * is out, since nothing could be started inside afterwards. Zeroed to begin with. */
+ * is out, since nothing could be started inside afterwards. The rest zeroed to begin with. */
 struct room {
+    int64_t limit; /* of memory, for where the kernel does not tell; 0: unknown */
     int64_t granted;
 };
 /* Before `bytes` are written: 0, or -1 with ENOSPC. */

@@ -14,8 +14,9 @@ static int usage(void)
 {
     static const char text[] = "usage: guest run [--stdin] [--cwd DIR] -- COMMAND ARG...\n"
                                "       guest load DIR\n"
-                               "       guest list|read|remove|remove-tree|pack|unpack PATH\n"
-                               "       guest write PATH MODE SIZE\n";
+                               "       guest list|read|remove|remove-tree|pack|sweep PATH\n"
+                               "       guest write PATH MEMORY MODE SIZE\n"
+                               "       guest unpack PATH MEMORY\n";
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     return USAGE;
 }
@@ -81,9 +82,9 @@ static const struct {
     const char *name;
     int (*main)(const char *path);
 } with_path[] = {
-    {"list", list_main},         {"read", read_main},   {"remove", remove_name},
-    {"remove-tree", remove_all}, {"pack", pack_main},   {"unpack", unpack_main},
-    {"sockets", sockets_main},   {"sweep", sweep_main},
+    {"list", list_main},         {"read", read_main}, {"remove", remove_name},
+    {"remove-tree", remove_all}, {"pack", pack_main}, {"sockets", sockets_main},
+    {"sweep", sweep_main},
 };
 
 static int digit(char c)
@@ -125,8 +126,12 @@ int main(int argc, char **argv)
     if (argc < 3 || !decode(argv[2])) {
         return usage();
     }
-    if (argc == 5 && strcmp(argv[1], "write") == 0) {
-        return write_main(argv[2], argv[3], argv[4]);
+    if (argc == 6 && strcmp(argv[1], "write") == 0) {
+        const struct write_words words = {argv[3], argv[4], argv[5]};
+        return write_main(argv[2], &words);
+    }
+    if (argc == 4 && strcmp(argv[1], "unpack") == 0) {
+        return unpack_main(argv[2], argv[3]);
     }
     for (size_t i = 0; argc == 3 && i < sizeof(with_path) / sizeof(with_path[0]); i++) {
         if (strcmp(argv[1], with_path[i].name) == 0) {

@@ -118,13 +118,14 @@ enum guest_load_type {
 /* guest list PATH: GUEST_ITEM for each entry of the directory, sorted by name, then GUEST_DONE. */
 /* guest read PATH: GUEST_ITEM (path empty) of the file; then takes GUEST_READ and answers with
  * GUEST_DATA, offsets rising without gaps, and GUEST_DONE. All of one open file. */
-/* guest write PATH MODE SIZE: takes SIZE raw bytes; the file has them all, under its name, or
- * nothing has changed; then GUEST_DONE. Parents are made (0755). MODE is octal. */
+/* guest write PATH MEMORY MODE SIZE: takes SIZE raw bytes; the file has them all, under its name,
+ * or nothing has changed; then GUEST_DONE. Parents are made (0755). MODE is octal. */
 /* guest remove PATH, guest remove-tree PATH: a name; or with all that is in it. GUEST_DONE. */
 /* guest pack PATH: GUEST_ITEM for everything below the directory in archive order, of files
  * followed by GUEST_DATA (holes left out), then GUEST_DONE. What vanishes meanwhile is left out. */
-/* guest unpack PATH: takes entries as `load` does and brings them into the directory, which is made
- * if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way. */
+/* guest unpack PATH MEMORY: takes entries as `load` does and brings them into the directory, which
+ * is made if need be, all or none: EEXIST, ENOTDIR, EISDIR name what stands in the way. */
+/* MEMORY is the execution's limit, for where no counter can be seen inside; 0: unknown. */
 /* guest sweep PATH: clears away what killed helpers have left, then GUEST_DONE. PATH is "". */
 /* guest sockets PATH: GUEST_COUNT, how many sockets are below the directory, as far as they can be
  * seen within GUEST_SOCKETS_MS; then GUEST_DONE. */

@@ -16,15 +16,14 @@ static int look(int root, const char *path)
     return 0;
 }
 
-static int unpack(const struct stage *stage, const char *path, const char **at)
+static int unpack(const struct stage *stage, const char *path, struct room *room, const char **at)
 {
-    struct room room = {0};
     *at = path;
     if (look(stage->root, path) != 0 || mkdirat(stage->fd, "tree", S_IRWXU) != 0) {
         return -1;
     }
     int tree = openat(stage->fd, "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (tree < 0 || load_into(tree, &room, at) != 0) {
+    if (tree < 0 || load_into(tree, room, at) != 0) {
         return -1;
     }
     if (frame_service_gone()) {
@@ -34,8 +33,9 @@ static int unpack(const struct stage *stage, const char *path, const char **at)
     return merge_tree(stage, tree, path, at);
 }
 
-int unpack_main(const char *path)
+int unpack_main(const char *path, const char *memory)
 {
+    struct room room = {.limit = room_limit(memory)};
     static struct frame_out out;
     struct stage stage;
     const char *at = path;
@@ -44,7 +44,7 @@ int unpack_main(const char *path)
     if (stage_open(&stage) != 0) {
         return frame_failed(&out, errno, "");
     }
-    int result = unpack(&stage, path, &at);
+    int result = unpack(&stage, path, &room, &at);
     stage_close(&stage);
     if (result != 0) {
         return frame_failed(&out, errno, at);

@@ -55,14 +55,14 @@ static int files_failed(int errnum, const char *text, struct error *err)
 struct words {
     const char *subcommand;
     const char *path;
-    const char *more[2];
+    const char *more[3];
 };
 
 static int start(const struct host_files *files, const struct words *words, struct host_guest **out,
                  struct error *err)
 {
     char hex[HEX_SIZE];
-    const char *argv[5] = {words->subcommand, hex, words->more[0], words->more[1], NULL};
+    const char *argv[6] = {words->subcommand, hex, words->more[0], words->more[1], words->more[2]};
     size_t len = strlen(words->path);
     if (len > WORKSPACE_PATH_MAX) {
         return error_set_field(err, ERROR_INVALID_REQUEST, FIELD_PATH,
@@ -300,11 +300,13 @@ int host_files_write(const struct host_files *files, const char *path,
                      const struct host_files_content *content, struct error *err)
 {
     _cleanup_guest_ struct host_guest *g = NULL;
+    char memory[24];
     char mode[16];
     char size[24];
+    (void)snprintf(memory, sizeof(memory), "%lld", (long long)files->memory_bytes);
     (void)snprintf(mode, sizeof(mode), "%o", content->mode & 0777);
     (void)snprintf(size, sizeof(size), "%lld", (long long)content->size);
-    const struct words words = {.subcommand = "write", .path = path, .more = {mode, size}};
+    const struct words words = {.subcommand = "write", .path = path, .more = {memory, mode, size}};
     if (start(files, &words, &g, err) != 0) {
         return -1;
     }
@@ -414,7 +416,9 @@ int host_files_unpack(const struct host_files *files, const char *path, host_gue
                       void *ctx, struct error *err)
 {
     _cleanup_guest_ struct host_guest *g = NULL;
-    const struct words words = {.subcommand = "unpack", .path = path};
+    char memory[24];
+    (void)snprintf(memory, sizeof(memory), "%lld", (long long)files->memory_bytes);
+    const struct words words = {.subcommand = "unpack", .path = path, .more = {memory}};
     if (start(files, &words, &g, err) != 0) {
         return -1;
     }

@@ -17,6 +17,7 @@ struct host_files {
     struct host *host;
     struct host_identity id;
     const char *handle;
+    int64_t memory_bytes; /* the execution's limit; 0: unknown */
     int64_t deadline_mono_ms;
     struct cancel *cancel;
 };

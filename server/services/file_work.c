@@ -22,6 +22,7 @@ static struct host_files files_of(struct file_call *call)
         .host = x->host->host,
         .id = {x->tenant, x->execution_id, x->incarnation},
         .handle = x->handle,
+        .memory_bytes = x->limits.memory_bytes,
         .deadline_mono_ms = clock_mono_ms() + x->service->config->file_timeout_ms,
         .cancel = x->cancel,
     };
