@@ -20,8 +20,9 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 /* All of `len`, over short writes and EINTR. */
 int file_write_all(int fd, const void *data, size_t len, struct error *err) WARN_UNUSED;
 
-/* Copies `len` bytes of `from`, from `offset` on, to the place where `to` stands; inside the kernel,
- * and where the file system can, without a second copy on disk. A file that ends before: EIO. */
+/* Copies `len` bytes of `from`, from `offset` on, to the place where `to` stands; inside the
+ * kernel, and where the file system can, without a second copy on disk. A file that ends before:
+ * EIO. */
 int file_copy_range(int from, int64_t offset, int64_t len, int to, struct error *err) WARN_UNUSED;
 
 /* Makes the directory and its missing parents with `mode`; existing ones are fine. */

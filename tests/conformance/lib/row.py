@@ -246,7 +246,7 @@ class Row:
         answer = client.call(address, method, target, headers, body, step.get("timeout", 180))
         self.remember(method, target, headers, answer)
         self.check(step, method, target, answer)
-        for name, pointer in step.get("save", {}).items():
+        for name, pointer in self.fill(step.get("save", {})).items():
             self.set(name, saved(answer, pointer))
         if "saveBody" in step:
             pathlib.Path(self.fill(step["saveBody"])).write_bytes(answer.body)

@@ -80,8 +80,13 @@ def pointer_parts(pointer):
 
 
 def pointer_get(value, pointer):
+    """In a list "key=text" stands for the first item with that member."""
     for part in pointer_parts(pointer):
-        value = value[int(part)] if isinstance(value, list) else value[part]
+        if isinstance(value, list) and "=" in part:
+            key, _, text = part.partition("=")
+            value = next(item for item in value if item[key] == text)
+        else:
+            value = value[int(part)] if isinstance(value, list) else value[part]
     return value
 
 
