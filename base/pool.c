@@ -12,61 +12,75 @@ struct job {
     void *arg;
 };
 
+struct kind {
+    struct job *first;
+    struct job **last;
+    unsigned threads_max;
+    unsigned running;
+    unsigned load; /* waiting and running */
+};
+
 struct pool {
     pthread_mutex_t mutex;
     pthread_cond_t work;
-    struct job *first;
-    struct job **last;
+    struct kind kinds[POOL_KINDS];
     pthread_t *threads;
-    unsigned threads_max;
+    unsigned threads_max; /* of all kinds together */
     unsigned started;
     unsigned idle;
-    unsigned waiting;
     unsigned waiting_max;
     bool stopping;
     atomic_uint load;
 };
 
-static struct job *take_job(struct pool *p)
-{
-    struct job *job = p->first;
+/* --- workers; with the mutex held unless said --- */
 
-    p->first = job->next;
-    if (p->first == NULL) {
-        p->last = &p->first;
-    }
-    p->waiting--;
-    return job;
+static bool is_runnable(const struct kind *k)
+{
+    return k->first != NULL && k->running < k->threads_max;
 }
 
-static void *work(void *arg)
+/* NULL: nothing may run now. */
+static struct kind *runnable_kind(struct pool *p)
 {
-    struct pool *p = arg;
-
-    pthread_mutex_lock(&p->mutex);
-    for (;;) {
-        struct job *job;
-
-        p->idle++;
-        while (p->first == NULL && !p->stopping) {
-            pthread_cond_wait(&p->work, &p->mutex);
+    for (unsigned i = 0; i < POOL_KINDS; i++) {
+        if (is_runnable(&p->kinds[i])) {
+            return &p->kinds[i];
         }
-        p->idle--;
-        if (p->first == NULL) {
-            break;
-        }
-        job = take_job(p);
-        pthread_mutex_unlock(&p->mutex);
-        job->fn(job->arg);
-        free(job);
-        atomic_fetch_sub(&p->load, 1);
-        pthread_mutex_lock(&p->mutex);
     }
-    pthread_mutex_unlock(&p->mutex);
     return NULL;
 }
 
-/* Called with the mutex held. Failure is no harm as long as one thread lives. */
+/* How many threads could begin something now. */
+static unsigned runnable_count(const struct pool *p)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < POOL_KINDS; i++) {
+        const struct kind *k = &p->kinds[i];
+        unsigned waiting = k->load - k->running;
+        unsigned room = k->threads_max - k->running;
+
+        count += waiting < room ? waiting : room;
+    }
+    return count;
+}
+
+static struct job *take_job(struct kind *k)
+{
+    struct job *job = k->first;
+
+    k->first = job->next;
+    if (k->first == NULL) {
+        k->last = &k->first;
+    }
+    k->running++;
+    return job;
+}
+
+static void *work(void *arg);
+
+/* Failure is no harm as long as one thread lives. */
 static int start_thread(struct pool *p)
 {
     int errnum = pthread_create(&p->threads[p->started], NULL, work, p);
@@ -77,22 +91,80 @@ static int start_thread(struct pool *p)
     return errnum;
 }
 
+/* Something has become runnable: there is a thread for it. */
+static void stir(struct pool *p)
+{
+    unsigned runnable = runnable_count(p);
+
+    if (p->idle < runnable && p->started < p->threads_max && !p->stopping) {
+        (void)start_thread(p);
+    }
+    if (runnable > 0) {
+        pthread_cond_signal(&p->work);
+    }
+}
+
+static void run_job(struct pool *p, struct kind *k)
+{
+    struct job *job = take_job(k);
+
+    stir(p); /* what waited behind its kind's bound may run since the last job's end */
+    pthread_mutex_unlock(&p->mutex);
+    job->fn(job->arg);
+    free(job);
+    atomic_fetch_sub(&p->load, 1);
+    pthread_mutex_lock(&p->mutex);
+    k->running--;
+    k->load--;
+}
+
+static void *work(void *arg)
+{
+    struct pool *p = arg;
+    struct kind *k;
+
+    pthread_mutex_lock(&p->mutex);
+    for (;;) {
+        p->idle++;
+        while ((k = runnable_kind(p)) == NULL && !p->stopping) {
+            pthread_cond_wait(&p->work, &p->mutex);
+        }
+        p->idle--;
+        if (k == NULL) {
+            break; /* what waits behind its kind's bound is run by those who run that kind */
+        }
+        run_job(p, k);
+    }
+    pthread_mutex_unlock(&p->mutex);
+    return NULL;
+}
+
+/* --- life --- */
+
 int pool_new(unsigned threads, unsigned queue, struct pool **out, struct error *err)
+{
+    const unsigned kinds[POOL_KINDS] = {threads == 0 ? 1 : threads};
+
+    return pool_new_of_kinds(kinds, queue, out, err);
+}
+
+int pool_new_of_kinds(const unsigned threads[POOL_KINDS], unsigned queue, struct pool **out,
+                      struct error *err)
 {
     struct pool *p = calloc(1, sizeof(*p));
     int errnum;
 
-    if (threads == 0) {
-        threads = 1;
+    for (unsigned i = 0; p != NULL && i < POOL_KINDS; i++) {
+        p->kinds[i].threads_max = threads[i];
+        p->kinds[i].last = &p->kinds[i].first;
+        p->threads_max += threads[i];
     }
-    if (p == NULL || (p->threads = calloc(threads, sizeof(*p->threads))) == NULL) {
+    if (p == NULL || (p->threads = calloc(p->threads_max, sizeof(*p->threads))) == NULL) {
         free(p);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->work, NULL);
-    p->last = &p->first;
-    p->threads_max = threads;
     p->waiting_max = queue;
     atomic_init(&p->load, 0);
     pthread_mutex_lock(&p->mutex);
@@ -125,23 +197,23 @@ void pool_free(struct pool *p)
     free(p);
 }
 
-/* Takes `job` unless the queue is full. */
-static bool enqueue(struct pool *p, struct job *job, bool bounded)
+/* --- submitting --- */
+
+/* Takes `job` unless the kind's queue is full. */
+static bool enqueue(struct pool *p, unsigned kind, struct job *job, bool bounded)
 {
+    struct kind *k = &p->kinds[kind];
     bool taken;
 
     pthread_mutex_lock(&p->mutex);
-    if (p->idle <= p->waiting && p->started < p->threads_max && !p->stopping) {
-        (void)start_thread(p);
-    }
-    /* A job that a free or just started thread will pick up does not count as waiting. */
-    taken = !bounded || atomic_load(&p->load) < p->started + p->waiting_max;
+    /* A job that a thread will pick up at once does not count as waiting. */
+    taken = !bounded || k->load < k->threads_max + p->waiting_max;
     if (taken) {
-        *p->last = job;
-        p->last = &job->next;
-        p->waiting++;
+        *k->last = job;
+        k->last = &job->next;
+        k->load++;
         atomic_fetch_add(&p->load, 1);
-        pthread_cond_signal(&p->work);
+        stir(p);
     }
     pthread_mutex_unlock(&p->mutex);
     return taken;
@@ -160,16 +232,26 @@ static struct job *job_new(pool_fn fn, void *arg)
 
 int pool_submit(struct pool *p, pool_fn fn, void *arg, struct error *err)
 {
+    return pool_submit_kind(p, 0, fn, arg, err);
+}
+
+void pool_submit_always(struct pool *p, pool_fn fn, void *arg)
+{
+    pool_submit_kind_always(p, 0, fn, arg);
+}
+
+int pool_submit_kind(struct pool *p, unsigned kind, pool_fn fn, void *arg, struct error *err)
+{
     struct job *job = job_new(fn, arg);
 
-    if (job == NULL || !enqueue(p, job, true)) {
+    if (job == NULL || !enqueue(p, kind, job, true)) {
         free(job);
         return error_set(err, ERROR_OVERLOADED, "too much work is waiting");
     }
     return 0;
 }
 
-void pool_submit_always(struct pool *p, pool_fn fn, void *arg)
+void pool_submit_kind_always(struct pool *p, unsigned kind, pool_fn fn, void *arg)
 {
     struct job *job = job_new(fn, arg);
 
@@ -178,7 +260,7 @@ void pool_submit_always(struct pool *p, pool_fn fn, void *arg)
         log_error("out of memory for a job that must run", NULL);
         abort();
     }
-    (void)enqueue(p, job, false);
+    (void)enqueue(p, kind, job, false);
 }
 
 unsigned pool_load(const struct pool *p)

@@ -1,5 +1,7 @@
-/* A bounded pool of worker threads with one bounded FIFO queue: the only place where the service
- * blocks on engines, files and the store's writes. Any thread may submit. */
+/* A bounded pool of worker threads: the only place where the service blocks on engines, files and
+ * the store's writes. Work is of kinds; each has a FIFO queue and a number of threads of its own,
+ * so that no amount of one kind, however long it blocks, holds up another. Any thread may submit.
+ */
 #ifndef EXECHOST_BASE_POOL_H
 #define EXECHOST_BASE_POOL_H
 
@@ -9,8 +11,13 @@ struct pool;
 
 typedef void (*pool_fn)(void *arg);
 
-/* Threads are started on demand up to `threads`; at most `queue` jobs wait. */
+enum { POOL_KINDS = 8 };
+
+/* Of one kind, 0. Threads are started on demand up to `threads`; at most `queue` jobs wait. */
 int pool_new(unsigned threads, unsigned queue, struct pool **out, struct error *err) WARN_UNUSED;
+/* Jobs of kind i run on at most threads[i] threads; 0: there is no such kind. */
+int pool_new_of_kinds(const unsigned threads[POOL_KINDS], unsigned queue, struct pool **out,
+                      struct error *err) WARN_UNUSED;
 /* Runs what is queued, joins all threads, frees. NULL is fine. */
 void pool_free(struct pool *p);
 
@@ -18,6 +25,10 @@ void pool_free(struct pool *p);
 int pool_submit(struct pool *p, pool_fn fn, void *arg, struct error *err) WARN_UNUSED;
 /* For work that must not be refused (ends of things that exist): passes over the queue's bound. */
 void pool_submit_always(struct pool *p, pool_fn fn, void *arg);
+/* The same for a kind; the two above are for kind 0. */
+int pool_submit_kind(struct pool *p, unsigned kind, pool_fn fn, void *arg,
+                     struct error *err) WARN_UNUSED;
+void pool_submit_kind_always(struct pool *p, unsigned kind, pool_fn fn, void *arg);
 /* Jobs waiting plus running. */
 unsigned pool_load(const struct pool *p);
 

@@ -187,12 +187,26 @@ static void on_events(void *ctx, const char *tenant)
     topics_notify(s->topics, topic);
 }
 
+/* Long handlers get fewer threads, because most of them are kept busy by the disk; calls for files
+ * more, because programs can make them last. */
+static int make_pool(struct service *s, struct error *err)
+{
+    unsigned threads = (unsigned)s->config->worker_threads;
+    const unsigned kinds[POOL_KINDS] = {
+        [WORK_REQUESTS] = threads,    [WORK_LONG] = threads < 8 ? 2 : threads / 4,
+        [WORK_PROVISIONS] = threads,  [WORK_COMMANDS] = threads,
+        [WORK_CHECKPOINTS] = threads, [WORK_FILES] = 4 * threads,
+        [WORK_ENDS] = threads,        [WORK_LIMIT_ENDS] = threads,
+    };
+    return pool_new_of_kinds(kinds, (unsigned)s->config->worker_queue, &s->pool, err);
+}
+
 static int open_parts(struct service *s, struct error *err)
 {
     const struct config *c = s->config;
     if (dir_make(c->data_dir, 0700, err) != 0 || dir_make(c->checkpoint_dir, 0700, err) != 0 ||
         store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
-        pool_new((unsigned)c->worker_threads, (unsigned)c->worker_queue, &s->pool, err) != 0 ||
+        cancel_new(&s->stop, err) != 0 || make_pool(s, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
         live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
         idempotency_new(s, &s->idempotency, err) != 0) {
@@ -213,6 +227,7 @@ static int listen_http(struct service *s, struct error *err)
         .route_count = count,
         .service = s,
         .pool = s->pool,
+        .long_kind = WORK_LONG,
         .timers = s->timers,
         .listen = s->config->listen,
         .threads = (unsigned)s->config->port_threads,
@@ -281,6 +296,11 @@ void service_free(struct service *s)
     }
     /* Requests first, then what produces work (timers, hosts), then the workers, then what they
      * used. */
+    http_server_stop(s->http);
+    if (s->live != NULL) {
+        cancel_fire(s->stop);
+        live_interrupt(s->live);
+    }
     http_server_free(s->http);
     for (unsigned i = 0; i < s->host_count; i++) {
         s->hosts[i].host->ops->stop(s->hosts[i].host);
@@ -299,6 +319,7 @@ void service_free(struct service *s)
     live_free(s->live);
     topics_free(s->topics);
     store_close(s->store);
+    cancel_unref(s->stop);
     pthread_mutex_destroy(&s->report_lock);
     free(s);
 }
@@ -352,6 +373,14 @@ int service_host_ready(struct service_host *h, struct error *err)
     }
     pthread_mutex_unlock(&h->lock);
     return ready ? 0 : -1;
+}
+
+void service_name_the_stop(const struct service *s, struct error *err)
+{
+    if (cancel_fired(s->stop)) {
+        error_clear(err);
+        error_set(err, ERROR_OVERLOADED, "the service is stopping");
+    }
 }
 
 int service_accepts_work(const struct service *s, struct error *err)

@@ -2,6 +2,7 @@
 #ifndef EXECHOST_SERVER_SERVICE_H
 #define EXECHOST_SERVER_SERVICE_H
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/timer.h"
@@ -19,6 +20,21 @@ struct checkpoints;
 struct idempotency;
 
 enum { SERVICE_HOSTS_MAX = 4 };
+
+/* The kinds of work of the pool. What a program inside or a client can make last must not hold up
+ * what ends it, nor the work of others. */
+enum service_work {
+    WORK_REQUESTS,    /* handlers, and what is short */
+    WORK_LONG,        /* handlers that read or fetch a lot */
+    WORK_PROVISIONS,  /* turns of lanes */
+    WORK_COMMANDS,    /* turns of lanes, and the ends of commands */
+    WORK_CHECKPOINTS, /* turns of lanes */
+    WORK_FILES,       /* calls for files: as long as the program lets the helper inside work */
+    WORK_ENDS,        /* ends of executions */
+    WORK_LIMIT_ENDS,  /* the same where a checkpoint is made first */
+    WORK_KINDS,
+};
+_Static_assert((int)WORK_KINDS <= (int)POOL_KINDS, "the pool has all kinds");
 
 /* A host and what the service knows of it. `lock` guards all but `host` and `name`. */
 struct service_host {
@@ -44,6 +60,7 @@ struct service {
     struct live *live;
     struct checkpoints *checkpoints;
     struct idempotency *idempotency;
+    struct cancel *stop; /* fired at the end: interrupts what reads a lot */
     struct service_host hosts[SERVICE_HOSTS_MAX];
     unsigned host_count;
     struct http_server *http;
@@ -66,6 +83,8 @@ int service_host_find(struct service *s, const char *name, struct service_host *
                       struct error *err) WARN_UNUSED;
 /* ERROR_HOST_UNAVAILABLE unless store and host agree. */
 int service_host_ready(struct service_host *h, struct error *err) WARN_UNUSED;
+/* What the end of the service has interrupted becomes ERROR_OVERLOADED. */
+void service_name_the_stop(const struct service *s, struct error *err);
 /* ERROR_OVERLOADED while draining. */
 int service_accepts_work(const struct service *s, struct error *err) WARN_UNUSED;
 

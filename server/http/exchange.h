@@ -122,6 +122,7 @@ struct http_server {
     size_t route_count;
     void *service;
     struct pool *pool;
+    unsigned long_kind;
     struct timers *timers;
     struct topics *topics;
     const struct http_guard *guard;

@@ -131,6 +131,30 @@ static const char *fault_of_host(const struct http_exchange *x, const struct fra
     return NULL;
 }
 
+/* What decides what a request does has one value. */
+static const char *fault_of_doubles(const struct http_exchange *x)
+{
+    static const struct {
+        const char *name;
+        const char *fault;
+    } single[] = {
+        {"Content-Type", "the request has more than one Content-Type"},
+        {"Fencing-Token", "the request has more than one Fencing-Token"},
+        {"Idempotency-Key", "the request has more than one Idempotency-Key"},
+        {"Last-Event-ID", "the request has more than one Last-Event-ID"},
+        {"Origin", "the request has more than one Origin"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++) {
+        const char *value = NULL;
+
+        if (exchange_header(x, single[i].name, &value) > 1) {
+            return single[i].fault;
+        }
+    }
+    return NULL;
+}
+
 static const char *fault_of_length(const struct http_exchange *x, const struct framing *f)
 {
     if (f->lengths > 1) {
@@ -164,6 +188,9 @@ int framing_check(struct http_exchange *x, const struct request_line *line, stru
     }
     if (scan.fault == NULL) {
         scan.fault = fault_of_length(x, f);
+    }
+    if (scan.fault == NULL) {
+        scan.fault = fault_of_doubles(x);
     }
     if (scan.fault != NULL) {
         x->reply.close = true;

@@ -37,6 +37,7 @@ enum http_route_flags {
     ROUTE_PUBLIC = 8,     /* needs no token; there may be no tenant */
     ROUTE_ANY_SCOPE = 16, /* needs a token, of whatever scope */
     ROUTE_ADMIN = 32,     /* needs the scope admin; else a GET needs read, the others write */
+    ROUTE_LONG = 64,      /* with ROUTE_JOB: takes its time, and holds up none but its kind */
 };
 
 enum { HTTP_PARAMS_MAX = 3, HTTP_HEADERS_MAX = 16 };
@@ -70,6 +71,7 @@ struct http_config {
     size_t route_count;
     void *service; /* what http_service gives to handlers */
     struct pool *pool;
+    unsigned long_kind; /* of the pool's work: what ROUTE_LONG handlers are; the others are 0 */
     struct timers *timers;
     const char *listen; /* "HOST:PORT" (IPv4, [IPv6] or name) or "unix:PATH" */
     unsigned threads;   /* event threads */
@@ -92,8 +94,9 @@ int http_server_new(const struct http_config *config, struct http_server **out,
                     struct error *err) WARN_UNUSED;
 /* "http://127.0.0.1:8470" or "unix:/path"; borrowed. */
 const char *http_server_address(const struct http_server *s);
-/* Answers what waits and what comes now with 503 OVERLOADED, waits for handlers, stops accepting,
- * frees. NULL is fine. */
+/* From now on what waits and what comes is answered with 503 OVERLOADED. NULL is fine. */
+void http_server_stop(struct http_server *s);
+/* The same, waits for handlers, stops accepting, frees. NULL is fine. */
 void http_server_free(struct http_server *s);
 
 /* --- request --- */

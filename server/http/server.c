@@ -76,15 +76,16 @@ static enum MHD_Result start_job(struct http_exchange *x, bool always)
 {
     struct error err = ERROR_INIT;
     int rc = 0;
+    unsigned kind = (x->match.route->flags & ROUTE_LONG) != 0 ? x->server->long_kind : 0;
 
     exchange_ref(x);
     /* The worker may be done before the connection is suspended: it takes the lock to resume it. */
     pthread_mutex_lock(&x->lock);
     x->phase = EXCHANGE_JOB;
     if (always) {
-        pool_submit_always(x->server->pool, run_job, x);
+        pool_submit_kind_always(x->server->pool, kind, run_job, x);
     } else {
-        rc = pool_submit(x->server->pool, run_job, x, &err);
+        rc = pool_submit_kind(x->server->pool, kind, run_job, x, &err);
     }
     if (rc == 0) {
         MHD_suspend_connection(x->connection);
@@ -347,6 +348,7 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     s->route_count = config->route_count;
     s->service = config->service;
     s->pool = config->pool;
+    s->long_kind = config->long_kind;
     s->timers = config->timers;
     s->tokens = config->tokens;
     s->token_count = config->token_count;
@@ -400,7 +402,7 @@ static void wait_for_exchanges(struct http_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void http_server_free(struct http_server *s)
+void http_server_stop(struct http_server *s)
 {
     if (s == NULL) {
         return;
@@ -409,6 +411,14 @@ void http_server_free(struct http_server *s)
     s->stopping = true;
     pthread_mutex_unlock(&s->lock);
     wait_stop(s);
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    http_server_stop(s);
     wait_for_exchanges(s);
     MHD_stop_daemon(s->daemon);
     /* Wakers that lost the race against an answer may still hold a reference for a moment. */

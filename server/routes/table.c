@@ -52,9 +52,10 @@ static struct http_route routes[] = {
     {"GET", "/v1/checkpoints/{checkpointId}/manifest", ROUTE_JOB, route_checkpoint_manifest, 0, ""},
     {"GET", "/v1/checkpoints/{checkpointId}/archive", ROUTE_JOB, route_checkpoint_archive, 0, ""},
     {"GET", "/v1/checkpoints/{checkpointId}/export", ROUTE_JOB, route_checkpoint_export, 0, ""},
-    {"POST", "/v1/checkpoints/import", ROUTE_JOB | ROUTE_BODY_FILE, route_checkpoint_import,
-     BODY_IMPORT, ""},
-    {"POST", "/v1/checkpoints/{checkpointId}/verify", ROUTE_JOB, route_checkpoint_verify, 0, ""},
+    {"POST", "/v1/checkpoints/import", ROUTE_JOB | ROUTE_LONG | ROUTE_BODY_FILE,
+     route_checkpoint_import, BODY_IMPORT, ""},
+    {"POST", "/v1/checkpoints/{checkpointId}/verify", ROUTE_JOB | ROUTE_LONG,
+     route_checkpoint_verify, 0, ""},
     {"POST", "/v1/checkpoints/{checkpointId}/restore", ROUTE_JOB, route_checkpoint_restore,
      BODY_DEFAULT, "wait"},
 
@@ -71,7 +72,7 @@ static struct http_route routes[] = {
      route_archive_write, BODY_UPLOAD, "path pathBase64"},
 
     {"GET", "/v1/images", ROUTE_JOB, route_image_list, 0, ""},
-    {"POST", "/v1/images", ROUTE_JOB, route_image_fetch, BODY_SMALL, ""},
+    {"POST", "/v1/images", ROUTE_JOB | ROUTE_LONG, route_image_fetch, BODY_SMALL, ""},
     {"DELETE", "/v1/images", ROUTE_JOB, route_image_remove, 0, "reference host"},
 
     {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},

@@ -225,7 +225,8 @@ static void release(struct live_item *item)
 }
 
 /* A checkpoint is never parked: its end is what the destruction waits for. */
-const struct live_item_ops checkpoint_item_ops = {.start = start,
+const struct live_item_ops checkpoint_item_ops = {.work = WORK_CHECKPOINTS,
+                                                  .start = start,
                                                   .settle = NULL,
                                                   .drop = drop,
                                                   .release = release};

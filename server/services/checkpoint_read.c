@@ -117,8 +117,11 @@ static int read_all(struct checkpoint_reading *r, struct error *err)
     if (checkpoint_reading_reader(r, &reader, err) != 0) {
         return -1;
     }
-    int result = workspace_reader_run(reader, NULL, NULL, err);
+    int result = workspace_reader_run(reader, NULL, r->service->stop, err);
     workspace_reader_free(reader);
+    if (result != 0) {
+        service_name_the_stop(r->service, err);
+    }
     return result;
 }
 

@@ -149,7 +149,7 @@ static int fill_draft(const struct import *i, const struct store_checkpoint_draf
                              err) != 0) {
         return -1;
     }
-    int result = workspace_reader_run(reader, NULL, NULL, err);
+    int result = workspace_reader_run(reader, NULL, i->service->stop, err);
     workspace_reader_free(reader);
     return result;
 }
@@ -190,6 +190,9 @@ static int import(struct import *i, int64_t size, bool *made, struct error *err)
         return -1;
     }
     int result = take_in(i, made, err);
+    if (result != 0) {
+        service_name_the_stop(i->service, err);
+    }
     checkpoint_hold_end(c, &hold);
     return result;
 }

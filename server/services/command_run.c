@@ -174,7 +174,7 @@ static void record_again(void *arg)
 static void submit_record_again(void *arg)
 {
     struct command *c = arg;
-    pool_submit_always(c->service->pool, record_again, c);
+    pool_submit_kind_always(c->service->pool, WORK_COMMANDS, record_again, c);
 }
 
 static void drop_command(void *arg)
@@ -327,7 +327,8 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
     struct command *c = ctx;
     c->result = *result;
     keep_usage(c->item.execution, &result->usage);
-    pool_submit_always(c->item.execution->service->pool, result->detached ? leave : complete, c);
+    pool_submit_kind_always(c->item.execution->service->pool, WORK_COMMANDS,
+                            result->detached ? leave : complete, c);
 }
 
 struct host_exec_events command_events(struct command *c)
@@ -465,12 +466,14 @@ static void drop(struct live_item *item, enum end_reason reason, const char *det
     record_execution_end((struct command *)item, reason, detail);
 }
 
-const struct live_item_ops command_ops = {.start = start,
+const struct live_item_ops command_ops = {.work = WORK_COMMANDS,
+                                          .start = start,
                                           .settle = settle,
                                           .drop = drop,
                                           .release = release};
 
-const struct live_item_ops command_resumed_ops = {.start = command_start_resumed,
+const struct live_item_ops command_resumed_ops = {.work = WORK_COMMANDS,
+                                                  .start = command_start_resumed,
                                                   .settle = settle,
                                                   .drop = drop,
                                                   .release = release};

@@ -12,9 +12,20 @@ enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 60000 };
 
 static void destroy(void *arg);
 
+/* [lock] A limit was hit, and a checkpoint is to be made before the first attempt to destroy. */
+static bool keeps_workspace(const struct live_execution *x)
+{
+    bool limit = x->ending == END_TIMEOUT || x->ending == END_OUTPUT_LIMIT;
+    return limit && x->current != NULL && x->current->checkpoint_at_limit &&
+           x->failed_attempts == 0;
+}
+
 static void submit_destroy(struct live_execution *x)
 {
-    pool_submit_always(x->service->pool, destroy, live_ref(x));
+    live_lock(x->service->live);
+    enum service_work work = keeps_workspace(x) ? WORK_LIMIT_ENDS : WORK_ENDS;
+    live_unlock(x->service->live);
+    pool_submit_kind_always(x->service->pool, work, destroy, live_ref(x));
 }
 
 /* [lock] True when the reason was taken. */
@@ -46,6 +57,7 @@ static bool begin(struct live_execution *x, enum end_reason reason, enum error_c
     if (reason != END_TIMEOUT && reason != END_OUTPUT_LIMIT) {
         cancel_fire(x->cancel);
     }
+    files_interrupt(x);
     files_go_on(x);
     if (!wait && !over) {
         submit_destroy(x);
@@ -109,7 +121,8 @@ static void change_to_ended(struct store_execution *record, void *ctx)
 static void retry_destroy(void *arg)
 {
     struct live_execution *x = arg;
-    pool_submit_always(x->service->pool, destroy, x); /* hands the timer's reference on */
+    /* Hands the timer's reference on. */
+    pool_submit_kind_always(x->service->pool, WORK_ENDS, destroy, x);
 }
 
 static void attempt_failed(struct live_execution *x, const struct error *err)
@@ -200,9 +213,7 @@ static void finish(struct live_execution *x, struct live_item *parked)
 static void keep_workspace(struct live_execution *x)
 {
     live_lock(x->service->live);
-    bool limit = x->ending == END_TIMEOUT || x->ending == END_OUTPUT_LIMIT;
-    bool wanted =
-        limit && x->current != NULL && x->current->checkpoint_at_limit && x->failed_attempts == 0;
+    bool wanted = keeps_workspace(x);
     live_unlock(x->service->live);
     struct error err = ERROR_INIT;
     char id[ID_SIZE];

@@ -24,7 +24,7 @@ static struct host_files files_of(struct file_call *call)
         .handle = x->handle,
         .memory_bytes = x->limits.memory_bytes,
         .deadline_mono_ms = clock_mono_ms() + x->service->config->file_timeout_ms,
-        .cancel = x->cancel,
+        .cancel = call->cancel,
     };
 }
 
@@ -168,7 +168,7 @@ static int feed_body(void *ctx, struct workspace_sink *sink, struct error *err)
 {
     struct file_call *call = ctx;
     struct workspace_inflate *inflate = NULL;
-    if (workspace_inflate_new(call->body_fd, call->execution->cancel, &inflate, err) != 0) {
+    if (workspace_inflate_new(call->body_fd, call->cancel, &inflate, err) != 0) {
         return -1;
     }
     const struct workspace_tar_source source = {

@@ -25,6 +25,7 @@ static void call_free(struct file_call *call)
     if (call->body_fd >= 0) {
         close(call->body_fd);
     }
+    cancel_unref(call->cancel);
     free(call->path);
     free(call->range);
     free(call);
@@ -144,12 +145,21 @@ void files_go_on(struct live_execution *x)
             return;
         }
         if (verdict == START) {
-            pool_submit_always(x->service->pool, start_call, call);
+            pool_submit_kind_always(x->service->pool, WORK_FILES, start_call, call);
         } else {
             ending_error(ending, x->execution_id, &call->error);
             finish(call);
         }
     }
+}
+
+/* [lock] Descriptors are for executions whose files are asked for. */
+static struct cancel *cancel_of(struct live_execution *x, struct error *err)
+{
+    if (x->files.cancel == NULL && cancel_new(&x->files.cancel, err) != 0) {
+        return NULL;
+    }
+    return cancel_ref(x->files.cancel);
 }
 
 /* A checkpoint, or the end, that came before the worker did sends it back. */
@@ -161,6 +171,7 @@ static bool begin_running(struct file_call *call)
     bool go = x->files.frozen == 0 && x->ending == END_NONE;
     if (go) {
         x->files.running++;
+        call->cancel = cancel_of(x, &call->error);
     } else {
         TAILQ_INSERT_HEAD(&x->files.waiting, call, entry);
         x->files.waiting_count++;
@@ -199,7 +210,7 @@ static void start_call(void *arg)
     if (begin_running(call)) {
         if (is_fenced(call)) {
             error_set(&call->error, ERROR_OWNER_FENCED, "a higher fencing token took over");
-        } else if (file_call_work(call, &call->error) != 0) {
+        } else if (call->cancel != NULL && file_call_work(call, &call->error) != 0) {
             name_the_end(x, &call->error);
         }
         live_lock(x->service->live);
@@ -241,6 +252,17 @@ int files_start(struct live_execution *x, const struct file_request *request,
     files_go_on(x);
     *out = call;
     return 0;
+}
+
+/* --- interrupted --- */
+
+void files_interrupt(struct live_execution *x)
+{
+    live_lock(x->service->live);
+    struct cancel *cancel = cancel_ref(x->files.cancel);
+    live_unlock(x->service->live);
+    cancel_fire(cancel);
+    cancel_unref(cancel);
 }
 
 /* --- beside a checkpoint --- */

@@ -53,6 +53,8 @@ int file_call_outcome(struct file_call *call, struct file_result **result,
 
 /* Starts what may start now, and ends what waits where the execution ends. */
 void files_go_on(struct live_execution *x);
+/* Interrupts the calls that run, for good: the execution ends, or the service. */
+void files_interrupt(struct live_execution *x);
 /* Lets no call begin from now on and waits (blocks) until none runs: ERROR_TIMEOUT. Always followed
  * by files_thaw. */
 int files_freeze(struct live_execution *x, int64_t deadline_mono_ms, struct error *err) WARN_UNUSED;

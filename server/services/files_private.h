@@ -22,6 +22,7 @@ struct file_call {
     int body_fd;
     int64_t body_size;
     int64_t fencing_token;
+    struct cancel *cancel; /* its execution's; set when it runs */
     struct file_result result;
     struct error error; /* code NONE when it went well */
 };

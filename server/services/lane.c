@@ -45,7 +45,7 @@ void live_item_release(struct live_item *item)
 
 static void submit_start(struct live_item *item)
 {
-    pool_submit_always(item->execution->service->pool, start_item, item);
+    pool_submit_kind_always(item->execution->service->pool, item->ops->work, start_item, item);
 }
 
 int live_push(struct live_execution *x, struct live_item *item, struct error *err)
@@ -146,7 +146,7 @@ void live_fence_out(struct live_execution *x, int64_t token)
         if (item->fencing_token >= 0 && item->fencing_token < token) {
             TAILQ_REMOVE(&x->queue, item, entry);
             x->queued--;
-            pool_submit_always(x->service->pool, drop_fenced, item);
+            pool_submit_kind_always(x->service->pool, WORK_ENDS, drop_fenced, item);
         }
     }
     live_unlock(x->service->live);

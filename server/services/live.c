@@ -89,8 +89,10 @@ static void execution_free(struct live_execution *x)
     files_abandon(x);
     free(x->view.text);
     cancel_unref(x->cancel);
+    cancel_unref(x->files.cancel);
     store_execution_done(&x->record);
     pthread_mutex_destroy(&x->record_lock);
+    pthread_mutex_destroy(&x->change_lock);
     free(x->handle);
     free(x);
 }
@@ -178,6 +180,7 @@ struct live_execution *live_add(struct service *s, struct service_host *host,
     TAILQ_INIT(&x->queue);
     TAILQ_INIT(&x->files.waiting);
     pthread_mutex_init(&x->record_lock, NULL);
+    pthread_mutex_init(&x->change_lock, NULL);
     x->record = *record;
     *record = (struct store_execution){0};
 
@@ -309,6 +312,18 @@ void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x)
         live_unref(all[i]);
     }
     free(all);
+}
+
+static void interrupt(void *ctx, struct live_execution *x)
+{
+    (void)ctx;
+    cancel_fire(x->cancel);
+    files_interrupt(x);
+}
+
+void live_interrupt(struct live *l)
+{
+    live_each(l, interrupt, NULL);
 }
 
 void live_count(struct live *l, struct live_totals *out)

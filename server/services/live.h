@@ -43,6 +43,7 @@ struct live_item;
 /* What stands in a lane. Embedded first in the command's or checkpoint's own struct. All are called
  * on a worker. */
 struct live_item_ops {
+    enum service_work work; /* what its turn is */
     /* Its turn has come. Ends, then or later, by live_item_done and its own release, or by
      * live_item_park. */
     void (*start)(struct live_item *item);
@@ -80,6 +81,8 @@ struct live_files {
     unsigned waiting_count;    /* [lock] */
     unsigned submitted;        /* [lock] on their way to a worker */
     unsigned running;          /* [lock] */
+    struct cancel
+        *cancel;     /* [lock] made with the first call; fired at every end, also at a limit */
     unsigned frozen; /* [lock] checkpoints that want, or have, the execution to themselves */
 };
 
@@ -135,6 +138,8 @@ struct live_execution {
         uint64_t of; /* `changes` when it was made */
     } view;          /* [lock] */
 
+    pthread_mutex_t change_lock; /* over a change that depends on what is on record: before the
+                                  * others */
     pthread_mutex_t record_lock;
     struct store_execution record; /* mirror of the row */
 };
@@ -172,6 +177,8 @@ char *live_view_copy(struct live_execution *x, size_t *len, uint64_t *changes);
 void live_view_keep(struct live_execution *x, const char *text, size_t len, uint64_t changes);
 /* Calls `each` for a snapshot of all (references held meanwhile, no lock). */
 void live_each(struct live *l, void (*each)(void *ctx, struct live_execution *x), void *ctx);
+/* Interrupts provisions, checkpoints and calls for files of all: the service ends. */
+void live_interrupt(struct live *l);
 
 struct live_totals {
     int64_t executions, commands_running, commands_queued;

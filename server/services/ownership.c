@@ -21,7 +21,9 @@ static void change_token(struct store_execution *record, void *ctx)
     record->fencing_token = *(const int64_t *)ctx;
 }
 
-int executions_fence(struct live_execution *x, int64_t token, struct error *err)
+/* With change_lock held, as all that compares with the record and then changes it: of two at a time
+ * the lower token must not become the last. */
+static int fence(struct live_execution *x, int64_t token, struct error *err)
 {
     pthread_mutex_lock(&x->record_lock);
     bool owned = x->record.owner_id != NULL;
@@ -49,6 +51,14 @@ int executions_fence(struct live_execution *x, int64_t token, struct error *err)
     return 0;
 }
 
+int executions_fence(struct live_execution *x, int64_t token, struct error *err)
+{
+    pthread_mutex_lock(&x->change_lock);
+    int result = fence(x, token, err);
+    pthread_mutex_unlock(&x->change_lock);
+    return result;
+}
+
 int executions_may_reclaim(struct live_execution *x, int64_t token, struct error *err)
 {
     pthread_mutex_lock(&x->record_lock);
@@ -65,7 +75,7 @@ static void change_owner(struct store_execution *record, void *ctx)
     record->fencing_token = owner->fencing_token;
 }
 
-int executions_set_owner(struct live_execution *x, const struct api_owner *owner, struct error *err)
+static int set_owner(struct live_execution *x, const struct api_owner *owner, struct error *err)
 {
     pthread_mutex_lock(&x->record_lock);
     bool owned = x->record.owner_id != NULL;
@@ -86,6 +96,14 @@ int executions_set_owner(struct live_execution *x, const struct api_owner *owner
     live_fence_out(x, owner->fencing_token);
     live_notify(x);
     return 0;
+}
+
+int executions_set_owner(struct live_execution *x, const struct api_owner *owner, struct error *err)
+{
+    pthread_mutex_lock(&x->change_lock);
+    int result = set_owner(x, owner, err);
+    pthread_mutex_unlock(&x->change_lock);
+    return result;
 }
 
 /* --- PATCH --- */
@@ -123,13 +141,10 @@ static void change_patch(struct store_execution *record, void *ctx)
     }
 }
 
-int executions_patch(struct live_execution *x, const struct api_execution_patch *patch,
-                     struct error *err)
+/* With change_lock held: what is armed last is what is on record. */
+static int apply_patch(struct live_execution *x, const struct api_execution_patch *patch,
+                       struct error *err)
 {
-    if (policy_labels(patch->labels, "/labels", err) != 0 ||
-        policy_metadata(patch->metadata, "/metadata", err) != 0) {
-        return -1;
-    }
     bool lifetime = patch->expires_at >= 0;
     struct host_identity id = {x->tenant, x->execution_id, x->incarnation};
     struct host *host = x->host->host;
@@ -150,6 +165,19 @@ int executions_patch(struct live_execution *x, const struct api_execution_patch 
     }
     live_notify(x);
     return 0;
+}
+
+int executions_patch(struct live_execution *x, const struct api_execution_patch *patch,
+                     struct error *err)
+{
+    if (policy_labels(patch->labels, "/labels", err) != 0 ||
+        policy_metadata(patch->metadata, "/metadata", err) != 0) {
+        return -1;
+    }
+    pthread_mutex_lock(&x->change_lock);
+    int result = apply_patch(x, patch, err);
+    pthread_mutex_unlock(&x->change_lock);
+    return result;
 }
 
 /* --- reclaim --- */

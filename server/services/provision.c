@@ -112,7 +112,8 @@ static void release(struct live_item *item)
 }
 
 /* A provision is never parked: its end is what the destruction waits for. */
-static const struct live_item_ops provision_ops = {.start = start,
+static const struct live_item_ops provision_ops = {.work = WORK_PROVISIONS,
+                                                   .start = start,
                                                    .settle = NULL,
                                                    .drop = drop,
                                                    .release = release};

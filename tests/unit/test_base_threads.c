@@ -13,6 +13,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -141,6 +142,47 @@ static void take_turn(void *arg)
     if (turn->order->next++ != turn->number) {
         turn->order->wrong = true;
     }
+}
+
+static void kinds_do_not_hold_each_other_up(void **state)
+{
+    const unsigned kinds[POOL_KINDS] = {2, 3};
+    struct error err = ERROR_INIT;
+    struct pool *p;
+    struct gate slow;
+    struct gate g;
+
+    (void)state;
+    gate_init(&slow);
+    gate_init(&g);
+    assert_int_equal(pool_new_of_kinds(kinds, 1, &p, &err), 0);
+    for (int i = 0; i < 8; i++) {
+        pool_submit_kind_always(p, 1, pass_gate, &slow);
+    }
+    for (int i = 0; i < 3; i++) {
+        sem_wait(&slow.entered);
+    }
+    assert_int_equal(pool_submit_kind(p, 1, pass_gate, &slow, &err), -1);
+    assert_int_equal(err.code, ERROR_OVERLOADED);
+    /* Both threads of the other kind are there, again and again. */
+    for (int round = 0; round < 50; round++) {
+        assert_int_equal(pool_submit(p, pass_gate, &g, &err), 0);
+        assert_int_equal(pool_submit(p, pass_gate, &g, &err), 0);
+        sem_wait(&g.entered);
+        sem_wait(&g.entered);
+        assert_int_equal(sem_trywait(&slow.entered), -1); /* no more than three run */
+        sem_post(&g.leave);
+        sem_post(&g.leave);
+        while (pool_load(p) > 8) {
+            sched_yield();
+        }
+    }
+    for (int i = 0; i < 8; i++) {
+        sem_post(&slow.leave);
+    }
+    pool_free(p);
+    assert_int_equal(atomic_load(&slow.done), 8);
+    assert_int_equal(atomic_load(&g.done), 100);
 }
 
 static void pool_of_one_keeps_the_order(void **state)
@@ -345,6 +387,7 @@ int main(void)
         cmocka_unit_test(pool_bounds_its_queue),
         cmocka_unit_test(pool_runs_everything_before_it_ends),
         cmocka_unit_test(pool_of_one_keeps_the_order),
+        cmocka_unit_test(kinds_do_not_hold_each_other_up),
         cmocka_unit_test(jobs_may_submit_jobs_while_the_pool_ends),
         cmocka_unit_test(timers_run_in_order_and_not_early),
         cmocka_unit_test(cancelled_timers_never_run),
