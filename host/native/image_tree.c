@@ -2,6 +2,7 @@
  * beneath the root without symbolic links, and what is to be there is made in it. */
 #include "host/native/images_internal.h"
 
+#include "base/file.h"
 #include "workspace/path.h"
 
 #include <dirent.h>
@@ -446,6 +447,26 @@ void native_image_tree_done(struct native_image_tree *t)
     t->file_fd = -1;
 }
 
+/* An engine lays one over each image's; without any, "localhost" would be nobody. */
+static int make_hosts(const struct native_image_tree *t, struct error *err)
+{
+    static const char HOSTS[] = "127.0.0.1\tlocalhost\n::1\tlocalhost\n";
+    _cleanup_close_ int etc = make_way(t, "etc");
+    _cleanup_close_ int fd = -1;
+    struct stat st;
+
+    /* What an image has there is its own matter, but for the empty file that an engine leaves. */
+    if (etc < 0 || (fstatat(etc, "hosts", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    (!S_ISREG(st.st_mode) || st.st_size > 0 || st.st_nlink > 1))) {
+        return 0;
+    }
+    fd = openat(etc, "hosts", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fchmod(fd, 0644) < 0) {
+        return trouble_at(err, "etc/hosts");
+    }
+    return file_write_all(fd, HOSTS, strlen(HOSTS), err);
+}
+
 int native_image_tree_finish(const struct native_image_tree *t, struct error *err)
 {
     static const char *const PLACES[] = {"dev", "proc", "tmp", "workspace"};
@@ -461,7 +482,7 @@ int native_image_tree_finish(const struct native_image_tree *t, struct error *er
             return trouble_at(err, PLACES[i]);
         }
     }
-    return 0;
+    return make_hosts(t, err);
 }
 
 void native_image_tree_next_layer(struct native_image_tree *t)

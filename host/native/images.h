@@ -5,7 +5,7 @@
  *   HEX/            one image; HEX is its id: the digest of its configuration, which for a bare
  *                   root file system is made up of nothing but the digest of the tar
  *   HEX/root/       the unpacked root file system, everything owned by root; /dev, /proc, /tmp and
- *                   /workspace are directories in every one
+ *                   /workspace are directories in every one, and /etc/hosts knows localhost
  *   HEX/config.json the configuration as it came
  *   HEX/image.json  names, all digests, size
  *

@@ -159,7 +159,8 @@ void native_image_tree_init(struct native_image_tree *tree, int root_fd,
 void native_image_tree_done(struct native_image_tree *tree);
 /* What comes from now on lies over what came before. */
 void native_image_tree_next_layer(struct native_image_tree *tree);
-/* After the last layer: makes what an execution mounts upon, since the root is read-only then. */
+/* After the last layer: makes what an execution needs and nobody can make later, since the root is
+ * read-only then: directories to mount upon, /etc/hosts. */
 int native_image_tree_finish(const struct native_image_tree *tree, struct error *err) WARN_UNUSED;
 
 /* --- image_layer.c: a layer's tar into a sink --- */

@@ -117,6 +117,7 @@ static void small_rootfs(struct buf *tar)
     fixture_tar_put(tar, '6', "bin/fifo", 0666, "");
     fixture_tar_put(tar, '0', "etc/deep/file", 0600, "x");
     fixture_tar_put(tar, '5', "tmp", 01777, "");
+    fixture_tar_put(tar, '0', "etc/hosts", 0600, "");
     fixture_tar_put(tar, '2', "workspace", 0777, "/etc");
     fixture_tar_end(tar);
 }
@@ -149,6 +150,7 @@ static void rootfs(void **state)
                               "d 0755 etc\n"
                               "d 0755 etc/deep\n"
                               "f 0600 etc/deep/file = x\n"
+                              "f 0644 etc/hosts = 127.0.0.1\tlocalhost\n::1\tlocalhost\n\n"
                               "d 0755 proc\n"
                               "d 1777 tmp\n"
                               "d 0755 workspace\n");
