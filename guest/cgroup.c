@@ -47,16 +47,21 @@ static int64_t find_number(const char *text, const char *key)
     return -1;
 }
 
-static int64_t read_number(const char *path, const char *key)
+static int64_t read_number_at(int dir, const char *path, const char *key)
 {
     char text[COUNTER_FILE_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return -1;
     }
     int read = read_text(fd, text);
     close(fd);
     return read == 0 ? find_number(text, key) : -1;
+}
+
+static int64_t read_number(const char *path, const char *key)
+{
+    return read_number_at(AT_FDCWD, path, key);
 }
 
 void cgroup_read_usage(struct cgroup_usage *out)
@@ -100,10 +105,10 @@ int64_t cgroup_oom_kills(int fd)
 enum { STAT_FILE_MAX = 16 * 1024, ROOM_STEP = 1024 * 1024 };
 enum { RESERVE_MIN = 5 * 1024 * 1024, RESERVE_MAX = 16 * 1024 * 1024 };
 
-static int64_t read_stat(const char *path, const char *inactive, const char *active)
+static int64_t read_stat(int dir, const char *path, const char *inactive, const char *active)
 {
     static char text[STAT_FILE_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0) {
         close(fd);
@@ -133,20 +138,39 @@ int64_t room_limit(const char *text)
     return limit > 0 ? limit : 0;
 }
 
+/* Where a kind of control group tells of memory. */
+struct memory_files {
+    const char *limit;
+    const char *used;
+    const char *stat;
+    const char *inactive;
+    const char *active;
+};
+static const struct memory_files mounted[] = {
+    {CGROUP "memory.max", CGROUP "memory.current", CGROUP "memory.stat", "inactive_file",
+     "active_file"},
+    {CGROUP "memory/memory.limit_in_bytes", CGROUP "memory/memory.usage_in_bytes",
+     CGROUP "memory/memory.stat", "total_inactive_file", "total_active_file"},
+};
+static const struct memory_files given[] = {
+    {"memory.max", "memory.current", "memory.stat", "inactive_file", "active_file"},
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file",
+     "total_active_file"},
+};
+
 /* What is left below the limit but for what is kept back; INT64_MAX when there is none or the
  * kernel does not tell. */
 static int64_t memory_left(int64_t known_limit)
 {
-    int64_t limit = read_number(CGROUP "memory.max", NULL);
-    int64_t used = read_number(CGROUP "memory.current", NULL);
-    int64_t cached = 0;
-    if (used >= 0) {
-        cached = read_stat(CGROUP "memory.stat", "inactive_file", "active_file");
-    } else {
-        limit = read_number(CGROUP "memory/memory.limit_in_bytes", NULL);
-        used = read_number(CGROUP "memory/memory.usage_in_bytes", NULL);
-        cached = read_stat(CGROUP "memory/memory.stat", "total_inactive_file", "total_active_file");
+    bool is_given = getenv(GUEST_MEMORY_VARIABLE) != NULL;
+    int dir = is_given ? GUEST_MEMORY_FD : AT_FDCWD;
+    const struct memory_files *files = is_given ? given : mounted;
+    if (read_number_at(dir, files->used, NULL) < 0) {
+        files++;
     }
+    int64_t limit = read_number_at(dir, files->limit, NULL);
+    int64_t used = read_number_at(dir, files->used, NULL);
+    int64_t cached = read_stat(dir, files->stat, files->inactive, files->active);
     if (limit < 0 || used < 0) {
         limit = known_limit;
         used = workspace_used();

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -39,10 +40,11 @@ static int own_descriptors_only(void)
     if (fd < 0) {
         return -1;
     }
-    if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0) {
+    int first = getenv(GUEST_MEMORY_VARIABLE) != NULL ? GUEST_MEMORY_FD + 1 : STDERR_FILENO + 1;
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0) {
         return 0;
     }
-    for (fd = STDERR_FILENO + 1; fd < FALLBACK_FDS; fd++) {
+    for (fd = first; fd < FALLBACK_FDS; fd++) {
         close(fd);
     }
     return 0;

@@ -60,6 +60,11 @@ enum guest_input_type {
     GUEST_SIGNAL = 34,    /* payload: uint32 signal number, to the leader and its process group */
 };
 
+/* Where no control groups can be seen inside, the helper is given its execution's memory group, a
+ * directory, as this descriptor, and the variable in its environment. */
+#define GUEST_MEMORY_VARIABLE "EXECHOST_MEMORY_GROUP"
+enum { GUEST_MEMORY_FD = 3 };
+
 /* How many bytes of GUEST_STDIN may be under way that no GUEST_STDIN_TAKEN has told of: the guest
  * always has room for them, so that a signal never waits behind input that nobody reads. Bytes for
  * a program that has closed its end are taken and dropped. */

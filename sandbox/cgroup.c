@@ -416,6 +416,12 @@ bool cgroup_limits_match(const struct cgroup_limits *asked, const struct cgroup_
 
 /* --- members --- */
 
+int cgroup_directory(const struct cgroup_set *set, enum cgroup_use use)
+{
+    const struct cgroup_tree *tree = tree_of(set, use);
+    return tree == NULL ? -1 : tree->fd;
+}
+
 int cgroup_birth_fd(const struct cgroup_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {

@@ -60,6 +60,8 @@ int cgroup_read_limits(const struct cgroup_set *set, struct cgroup_limits *out) 
 /* Whether `applied` is what cgroup_limit makes of `asked`. */
 bool cgroup_limits_match(const struct cgroup_limits *asked, const struct cgroup_limits *applied);
 
+/* The directory that serves a use, or -1; borrowed. */
+int cgroup_directory(const struct cgroup_set *set, enum cgroup_use use);
 /* The directory to be born in, or -1. */
 int cgroup_birth_fd(const struct cgroup_set *set);
 /* Moves a process into every group but the one it was born in. */

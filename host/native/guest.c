@@ -16,6 +16,7 @@ struct talk {
     struct link *link;
     int socket;
     uint32_t serial;
+    bool started;
     bool alone;
 };
 
@@ -39,19 +40,25 @@ static void talk_free(void *ctx)
     if (t->socket >= 0) {
         close(t->socket);
     }
+    if (t->started) {
+        /* What it had begun is undone before anybody looks. */
+        (void)!link_helper_status(t->link, t->serial, STATUS_MS);
+    }
     link_unref(t->link);
     free(t);
 }
 
-static int plan_of(const struct host_guest_call *call, struct error *err)
+static int plan_of(const struct host_guest_call *call, bool outside, struct error *err)
 {
+    static char memory[] = GUEST_MEMORY_VARIABLE "=1";
+    static char *const inside[] = {memory, NULL};
     static char *const none[] = {NULL};
     const char *argv[ARGUMENTS_MAX + 2] = {"guest"};
     size_t count = 1;
     for (const char *const *word = call->argv; *word != NULL && count <= ARGUMENTS_MAX; word++) {
         argv[count++] = *word;
     }
-    return native_plan_file(argv, none, "", err);
+    return native_plan_file(argv, outside ? none : inside, "", err);
 }
 
 /* Sends the far end of a new socket in. */
@@ -60,7 +67,7 @@ static int start(struct native_host *h, struct talk *t, const struct host_guest_
 {
     int pair[2];
     struct shim_event reply;
-    _cleanup_close_ int plan = plan_of(call, err);
+    _cleanup_close_ int plan = plan_of(call, outside, err);
     if (plan < 0) {
         return -1;
     }
@@ -84,6 +91,7 @@ static int start(struct native_host *h, struct talk *t, const struct host_guest_
     if (reply.errnum != 0) {
         return error_set_errno(err, ERROR_RUNTIME, reply.errnum, "starting the helper inside");
     }
+    t->started = true;
     return 0;
 }
 

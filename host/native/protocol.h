@@ -153,8 +153,8 @@ enum { SHIM_SPOOL_PIECE = 64 * 1024 };
 enum shim_init_type { INIT_GO = 1, INIT_SPAWN, INIT_SIGNAL };
 enum shim_init_flags { INIT_HAS_STDIN = 1, INIT_HELPER = 2 };
 
-/* spawn: descriptors plan, stdout, stderr (or stdin, stdout of a helper, then its program), and
- * stdin with INIT_HAS_STDIN. */
+/* spawn: descriptors plan, stdout, stderr, and stdin with INIT_HAS_STDIN; of a helper plan, stdin,
+ * stdout, its program, and the directory of the memory group. */
 struct init_request {
     uint32_t type;
     uint32_t serial;

@@ -19,9 +19,10 @@ static int start_by_init(struct shim *s, const struct shim_request *request, con
     const struct init_request spawn = {
         .type = INIT_SPAWN, .serial = request->serial | 0x80000000U, .flags = INIT_HELPER};
     const int order[] = {fds[HELPER_PLAN], fds[HELPER_STDIN], fds[HELPER_STDOUT],
-                         fds[HELPER_PROGRAM]};
-    return wire_send(s->init, &spawn, sizeof(spawn), order, HELPER_FDS, MSG_DONTWAIT) == 0 ? 0
-                                                                                           : errno;
+                         fds[HELPER_PROGRAM], cgroup_directory(&s->group, CGROUP_MEMORY)};
+    return wire_send(s->init, &spawn, sizeof(spawn), order, ARRAY_SIZE(order), MSG_DONTWAIT) == 0
+               ? 0
+               : errno;
 }
 
 /* In the pid namespace already; everything else is still to be joined. */

@@ -1,6 +1,7 @@
 /* Process 1 of a sandbox: sets it up from inside, starts programs, reaps everything. Once the first
  * program runs it has hardly more rights than that. */
 #include "guest/exec.h"
+#include "guest/protocol.h"
 #include "host/native/shim/shim.h"
 
 #include <errno.h>
@@ -15,11 +16,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { CHILDREN_MAX = 32, SPAWN_FDS = 4, SIGNAL_COUNT = 64 };
+enum { CHILDREN_MAX = 32, SPAWN_FDS = 5, SIGNAL_COUNT = 64 };
 enum { INIT_SOCKET = 3 };
 
 /* Descriptors of INIT_SPAWN. */
-enum { SPAWN_PLAN, SPAWN_FIRST, SPAWN_SECOND, SPAWN_THIRD };
+enum { SPAWN_PLAN, SPAWN_FIRST, SPAWN_SECOND, SPAWN_THIRD, SPAWN_MEMORY };
 
 /* Why a program was not started; errnum 0: it was, or that is not known yet. */
 struct failure {
@@ -52,6 +53,7 @@ struct launch {
     int out;
     int err;
     int program; /* of a helper, or -1 */
+    int memory;  /* of a helper: what it may read of its memory group */
     int status;  /* write end */
 };
 
@@ -140,9 +142,24 @@ static _Noreturn void fail_child(const struct launch *l, bool in_cwd)
     _exit(127);
 }
 
+/* When memory is out the kernel is to take programs, not what starts and reaps them. Still as a
+ * user whom no program can touch: a process that is not dumpable owns none of its files. */
+static void go_first(void)
+{
+    static const char most[] = "1000";
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, most, sizeof(most) - 1);
+        close(fd);
+    }
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 static _Noreturn void child_main(const struct launch *l)
 {
     sigset_t none;
+    go_first();
     (void)setsid();
     if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
         dup2(l->err, STDERR_FILENO) < 0 || sandbox_become_user(l->identity) != 0) {
@@ -153,9 +170,9 @@ static _Noreturn void child_main(const struct launch *l)
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (l->program >= 0) {
+    if (l->program >= 0 && dup2(l->memory, GUEST_MEMORY_FD) >= 0) {
         (void)syscall(SYS_execveat, l->program, "", l->plan->argv, l->plan->envp, AT_EMPTY_PATH);
-    } else {
+    } else if (l->program < 0) {
         errno = guest_exec(l->plan->argv, l->plan->envp);
     }
     fail_child(l, false);
@@ -191,6 +208,7 @@ static void set_ends(struct launch *l, const struct init *in, const struct init_
         .out = helper ? fds[SPAWN_SECOND] : fds[SPAWN_FIRST],
         .err = helper ? in->null : fds[SPAWN_SECOND],
         .program = helper ? fds[SPAWN_THIRD] : -1,
+        .memory = helper ? fds[SPAWN_MEMORY] : -1,
     };
 }
 
@@ -218,7 +236,8 @@ static int start(struct child *child, struct launch *l)
 
 static void spawn(struct init *in, const struct init_request *r, const int *fds, size_t count)
 {
-    size_t needed = (r->flags & (INIT_HAS_STDIN | INIT_HELPER)) != 0 ? SPAWN_FDS : SPAWN_FDS - 1;
+    bool helper = (r->flags & INIT_HELPER) != 0;
+    size_t needed = helper ? SPAWN_MEMORY + 1U : (r->flags & INIT_HAS_STDIN) != 0 ? 4 : 3;
     struct plan plan;
     struct launch l;
     struct child *child = find_child(in, 0);
