@@ -72,6 +72,17 @@ images_archive() {
     printf '%s\n' "$id"
 }
 
+# The image that script/run offers, as an archive: the same busybox gives the same bytes. Prints what
+# pins it.
+IMAGES_READY=$IMAGES_DIR/base-image.tar
+images_build_ready() {
+    local id
+    images_build_base
+    id=$(images_archive exechost/base:latest "$IMAGES_DIR/base.tar" \
+        '{"Env":["PATH=/usr/bin:/bin"]}' "$IMAGES_READY")
+    printf 'base@sha256:%s\n' "$id"
+}
+
 # images_load ID ARCHIVE: gives the archive to the engine unless that has the image already.
 images_load() {
     if ! engine_call GET "/images/sha256:$1/json" -o /dev/null 2>/dev/null; then
