@@ -99,6 +99,8 @@ def missing_for(world, row):
     for need in row.get("needs", []):
         if need == "engine-restart" and not engine.can_restart():
             return "EXECHOST_ENGINE_PID and EXECHOST_ENGINE_RESTART are not set"
+        if need == "engine" and not world.engine.available():
+            return "no Docker engine answers"
         if need == "faults" and not has_fault_points(world.binary):
             return "the binary was built without fault points"
     return None
