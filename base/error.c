@@ -72,6 +72,12 @@ int error_set(struct error *err, enum error_code code, const char *fmt, ...)
     return -1;
 }
 
+const char *error_errno_text(int errnum)
+{
+    const char *text = strerrordesc_np(errnum);
+    return text != NULL ? text : "unknown error";
+}
+
 int error_set_errno(struct error *err, enum error_code code, int errnum, const char *fmt, ...)
 {
     char buffer[128];

@@ -20,7 +20,7 @@ static int invalid(struct error *err, const char *text, const char *what)
 
 static int files_failed(int errnum, const char *text, struct error *err)
 {
-    const char *reason = strerrordesc_np(errnum);
+    const char *reason = error_errno_text(errnum);
     text = text[0] != '\0' ? text : "the workspace";
     switch (errnum) {
     case ENOENT:

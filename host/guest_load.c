@@ -16,8 +16,7 @@ struct loader {
 
 int host_guest_load_failed(int errnum, const char *text, struct error *err)
 {
-    const char *reason = strerrordesc_np(errnum);
-    reason = reason != NULL ? reason : "unknown error";
+    const char *reason = error_errno_text(errnum);
     switch (errnum) {
     case ENOSPC:
     case EDQUOT:

@@ -125,6 +125,10 @@ struct host_found_list {
     size_t count;
 };
 
+void host_found_done(struct host_found *found);
+/* Takes what `found` owns, also on failure. */
+int host_found_list_add(struct host_found_list *list, struct host_found *found,
+                        struct error *err) WARN_UNUSED;
 void host_found_list_done(struct host_found_list *list);
 
 /* What the host tells without being asked; any thread, must not block. */

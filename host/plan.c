@@ -36,13 +36,32 @@ void host_provisioned_done(struct host_provisioned *p)
     *p = (struct host_provisioned){0};
 }
 
+void host_found_done(struct host_found *found)
+{
+    free(found->tenant);
+    free(found->execution_id);
+    free(found->owner_id);
+    free(found->handle);
+    *found = (struct host_found){0};
+}
+
+int host_found_list_add(struct host_found_list *list, struct host_found *found, struct error *err)
+{
+    struct host_found *items = realloc(list->items, (list->count + 1) * sizeof(*items));
+    if (items == NULL) {
+        host_found_done(found);
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    list->items = items;
+    list->items[list->count++] = *found;
+    *found = (struct host_found){0};
+    return 0;
+}
+
 void host_found_list_done(struct host_found_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].tenant);
-        free(list->items[i].execution_id);
-        free(list->items[i].handle);
-        free(list->items[i].owner_id);
+        host_found_done(&list->items[i]);
     }
     free(list->items);
     *list = (struct host_found_list){0};

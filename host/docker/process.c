@@ -105,8 +105,7 @@ static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *pay
         char text[128];
         char more[256];
         int errnum = frames_decode_failed(payload, len, text, sizeof(text));
-        const char *reason = strerrordesc_np(errnum);
-        (void)snprintf(more, sizeof(more), "%s: %s", text, reason != NULL ? reason : "");
+        (void)snprintf(more, sizeof(more), "%s: %s", text, error_errno_text(errnum));
         set_lost(p, "the command's runner failed", more);
     } else if (type == GUEST_STDIN_TAKEN) {
         on_taken(p, guest_get_u32(payload));

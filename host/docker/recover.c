@@ -40,28 +40,6 @@ static bool fill_identity(const struct docker_host *h, const json_t *labels,
            found->incarnation > 0 && (owner == NULL || found->owner_id != NULL);
 }
 
-static void found_done(struct host_found *found)
-{
-    free(found->tenant);
-    free(found->execution_id);
-    free(found->owner_id);
-    free(found->handle);
-    *found = (struct host_found){0};
-}
-
-static int append(struct host_found_list *list, struct host_found *found, struct error *err)
-{
-    struct host_found *items = realloc(list->items, (list->count + 1) * sizeof(*items));
-
-    if (items == NULL) {
-        found_done(found);
-        return error_set(err, ERROR_INTERNAL, "out of memory");
-    }
-    list->items = items;
-    list->items[list->count++] = *found;
-    return 0;
-}
-
 static int add_container(const struct docker_host *h, const json_t *item,
                          struct host_found_list *list, struct error *err)
 {
@@ -73,7 +51,7 @@ static int add_container(const struct docker_host *h, const json_t *item,
     if (id == NULL || !container_id_valid(id) || state == NULL ||
         container_handle_from_mounts(json_object_get(item, "Mounts"), &handle) < 0 ||
         !fill_identity(h, json_object_get(item, "Labels"), &found)) {
-        found_done(&found);
+        host_found_done(&found);
         return 0;
     }
     memcpy(handle.id, id, sizeof(handle.id));
@@ -81,10 +59,10 @@ static int add_container(const struct docker_host *h, const json_t *item,
     found.running = found.frozen || strcmp(state, "running") == 0;
     found.handle = container_handle_format(&handle);
     if (found.handle == NULL) {
-        found_done(&found);
+        host_found_done(&found);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    return append(list, &found, err);
+    return host_found_list_add(list, &found, err);
 }
 
 /* Volumes that belong to a container are found with it. */
@@ -107,16 +85,16 @@ static int add_volume(const struct docker_host *h, const json_t *item, struct ho
 
     if (name == NULL || !container_id_valid(name) || is_held(list, name) ||
         !fill_identity(h, json_object_get(item, "Labels"), &found)) {
-        found_done(&found);
+        host_found_done(&found);
         return 0;
     }
     memcpy(handle.volumes[0], name, sizeof(handle.volumes[0]));
     found.handle = container_handle_format(&handle);
     if (found.handle == NULL) {
-        found_done(&found);
+        host_found_done(&found);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    return append(list, &found, err);
+    return host_found_list_add(list, &found, err);
 }
 
 static int list_containers(struct docker_host *h, const json_t *filter,

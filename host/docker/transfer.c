@@ -1,9 +1,8 @@
 /* Workspaces in and out: out as the engine's copy of a frozen container, in by the helper inside.
  */
 #include "base/clock.h"
+#include "host/content.h"
 #include "host/docker/docker_internal.h"
-#include "workspace/archive.h"
-#include "workspace/git.h"
 #include "workspace/tar.h"
 
 #include <limits.h>
@@ -179,47 +178,20 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
 
 /* --- in --- */
 
-struct feed {
-    const struct host_provision_plan *plan;
-    struct workspace_reader *archive;
-    const char *scratch;
-    int64_t deadline_mono_ms;
-};
-
-static int feed_workspace(void *ctx, struct workspace_sink *sink, struct error *err)
-{
-    const struct feed *feed = ctx;
-    const struct host_provision_plan *plan = feed->plan;
-    struct workspace_git git = {
-        .path = plan->repository_path,
-        .root = plan->repository_root,
-        .revision = plan->revision,
-        .scratch = feed->scratch,
-        .deadline_mono_ms = feed->deadline_mono_ms,
-        .cancel = plan->cancel,
-        .content_bytes_max = plan->limits.disk_bytes,
-    };
-
-    if (feed->archive != NULL) {
-        return workspace_reader_run(feed->archive, sink, plan->cancel, err);
-    }
-    return workspace_git_feed(&git, sink, err);
-}
-
 int docker_load_workspace(struct docker_host *h, const char *container,
                           const struct host_provision_plan *plan, struct workspace_reader *archive,
                           int64_t deadline_mono_ms, struct error *err)
 {
     struct docker_process_context context = docker_context(h, container);
-    struct feed feed = {.plan = plan,
-                        .archive = archive,
-                        .scratch = h->scratch,
-                        .deadline_mono_ms = deadline_mono_ms};
+    struct host_content content = {.plan = plan,
+                                   .archive = archive,
+                                   .scratch = h->scratch,
+                                   .deadline_mono_ms = deadline_mono_ms};
     struct docker_load load = {
         .deadline_mono_ms = deadline_mono_ms,
         .cancel = plan->cancel,
-        .feed = feed_workspace,
-        .ctx = &feed,
+        .feed = host_content_feed,
+        .ctx = &content,
     };
 
     if (docker_process_install_guest(&context, plan->cancel, err) < 0) {

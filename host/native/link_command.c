@@ -1,20 +1,12 @@
 /* A command as its link sees it: the spool is read as far as the shim says that it is whole, and
  * its end becomes a result. */
-#include "base/utf8.h"
 #include "host/native/link_internal.h"
+#include "host/result.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/wait.h>
-
-static const struct host_exec_result unknown = {
-    .exit_code = -1,
-    .cpu_ms = -1,
-    .memory_peak_bytes = -1,
-    .usage = {.cpu_ms = -1, .memory_peak_bytes = -1, .pids_peak = -1, .workspace_bytes = -1},
-};
 
 void link_command_forget(struct link *k)
 {
@@ -135,51 +127,24 @@ void link_command_output(struct link *k, const struct shim_event *event)
 
 /* --- the end --- */
 
-static void set_detail(struct host_exec_result *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-static void set_detail(struct host_exec_result *out, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    size_t len = utf8_cut(text, strlen(text), sizeof(out->detail) - 1);
-    memcpy(out->detail, text, len);
-    out->detail[len] = '\0';
-}
-
-static const char *describe(int errnum)
-{
-    const char *text = strerrordesc_np(errnum);
-    return text != NULL ? text : "unknown error";
-}
-
-static void set_not_started(struct host_exec_result *out, const struct link_running *c,
-                            const struct shim_event *event)
-{
-    bool in_cwd = (event->flags & SHIM_IN_CWD) != 0;
-    out->exit_code = event->errnum == ENOENT ? 127 : 126;
-    set_detail(out, "%s%.180s: %s", in_cwd ? "working directory " : "", in_cwd ? c->cwd : c->name,
-               describe(event->errnum));
-}
-
 static void set_lost(struct host_exec_result *out, const struct shim_event *event)
 {
     out->lost = true;
     if ((event->flags & SHIM_SPOOL_FAILED) != 0) {
-        set_detail(out, "the output could not be kept: %s", describe(event->errnum));
+        host_exec_result_say(out, "the output could not be kept: %s",
+                             error_errno_text(event->errnum));
     } else if (event->errnum != 0) {
-        set_detail(out, "the command was not started: %s", describe(event->errnum));
+        host_exec_result_say(out, "the command was not started: %s",
+                             error_errno_text(event->errnum));
     } else {
-        set_detail(out, "everything inside has ended");
+        host_exec_result_say(out, "everything inside has ended");
     }
 }
 
 static void set_result(struct host_exec_result *out, const struct link_running *c,
                        const struct shim_event *event)
 {
-    *out = unknown;
+    *out = host_exec_result_unknown();
     out->oom = (event->flags & SHIM_OOM_KILLED) != 0;
     out->gone = (event->flags & SHIM_ENDED) != 0;
     out->timed_out = (event->flags & SHIM_TIMED_OUT) != 0;
@@ -190,7 +155,8 @@ static void set_result(struct host_exec_result *out, const struct link_running *
                                      .pids_peak = event->usage_pids_peak,
                                      .workspace_bytes = event->usage_workspace_bytes};
     if ((event->flags & SHIM_NOT_STARTED) != 0) {
-        set_not_started(out, c, event);
+        bool in_cwd = (event->flags & SHIM_IN_CWD) != 0;
+        host_exec_result_not_started(out, event->errnum, in_cwd, in_cwd ? c->cwd : c->name);
         return;
     }
     if ((event->flags & (SHIM_LOST | SHIM_SPOOL_FAILED)) != 0) {
@@ -228,7 +194,8 @@ void link_command_finished(struct link *k, const struct shim_event *event)
     set_result(&result, &k->command, event);
     if (k->command.errnum != 0) {
         result.lost = true;
-        set_detail(&result, "the output could not be read back: %s", describe(k->command.errnum));
+        host_exec_result_say(&result, "the output could not be read back: %s",
+                             error_errno_text(k->command.errnum));
     }
     end(k, &result);
 }
@@ -243,17 +210,17 @@ static bool is_active(struct link *k)
 
 void link_command_lost(struct link *k, const char *detail)
 {
-    struct host_exec_result result = unknown;
+    struct host_exec_result result = host_exec_result_unknown();
     if (is_active(k)) {
         result.lost = true;
-        set_detail(&result, "%s", detail);
+        host_exec_result_say(&result, "%s", detail);
         end(k, &result);
     }
 }
 
 void link_command_let_go(struct link *k)
 {
-    struct host_exec_result result = unknown;
+    struct host_exec_result result = host_exec_result_unknown();
     if (is_active(k)) {
         result.detached = true;
         end(k, &result);

@@ -21,8 +21,7 @@ enum { PROGRAM_FD_MIN = 16, PROGRAM_MODE = 0711 };
 static int fail(struct error *err, const struct sandbox_fault *fault)
 {
     return error_set(err, ERROR_HOST_UNAVAILABLE, "can't %s: %s", fault->step,
-                     strerrordesc_np(fault->errnum) != NULL ? strerrordesc_np(fault->errnum)
-                                                            : "unknown error");
+                     error_errno_text(fault->errnum));
 }
 
 /* Readable by nobody but root, so that a process that runs it can't be looked into. */

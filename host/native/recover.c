@@ -8,27 +8,6 @@
 
 enum { THAW_MS = 15 * 1000 };
 
-static void found_done(struct host_found *found)
-{
-    free(found->tenant);
-    free(found->execution_id);
-    free(found->owner_id);
-    free(found->handle);
-    *found = (struct host_found){0};
-}
-
-static int append(struct host_found_list *list, struct host_found *found, struct error *err)
-{
-    struct host_found *items = realloc(list->items, (list->count + 1) * sizeof(*items));
-    if (items == NULL) {
-        found_done(found);
-        return error_set(err, ERROR_INTERNAL, "out of memory");
-    }
-    list->items = items;
-    list->items[list->count++] = *found;
-    return 0;
-}
-
 int native_link(struct native_host *h, const char *handle, struct link **out, struct error *err)
 {
     struct link *k = handle == NULL ? NULL : link_find(h->links, handle);
@@ -84,10 +63,10 @@ static int look_at(struct native_host *h, const char *key, struct host_found_lis
     };
     native_record_done(&record);
     if (found.tenant == NULL || found.execution_id == NULL || found.handle == NULL) {
-        found_done(&found);
+        host_found_done(&found);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    return append(list, &found, err);
+    return host_found_list_add(list, &found, err);
 }
 
 static void close_directory(DIR **dir)

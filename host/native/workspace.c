@@ -1,9 +1,8 @@
 /* Workspaces in and out: both by the helper inside, out with everything else frozen. */
 #include "base/clock.h"
+#include "host/content.h"
 #include "host/files.h"
 #include "host/native/native_internal.h"
-#include "workspace/archive.h"
-#include "workspace/git.h"
 
 #include <errno.h>
 #include <string.h>
@@ -128,32 +127,6 @@ int native_checkpoint(struct native_host *h, const struct host_checkpoint_plan *
 
 /* --- in --- */
 
-struct feed {
-    const struct host_provision_plan *plan;
-    struct workspace_reader *archive;
-    const char *scratch;
-    int64_t deadline_mono_ms;
-};
-
-static int feed_workspace(void *ctx, struct workspace_sink *sink, struct error *err)
-{
-    const struct feed *feed = ctx;
-    const struct host_provision_plan *plan = feed->plan;
-    struct workspace_git git = {
-        .path = plan->repository_path,
-        .root = plan->repository_root,
-        .revision = plan->revision,
-        .scratch = feed->scratch,
-        .deadline_mono_ms = feed->deadline_mono_ms,
-        .cancel = plan->cancel,
-        .content_bytes_max = plan->limits.disk_bytes,
-    };
-    if (feed->archive != NULL) {
-        return workspace_reader_run(feed->archive, sink, plan->cancel, err);
-    }
-    return workspace_git_feed(&git, sink, err);
-}
-
 int native_load_workspace(struct native_host *h, const char *key,
                           const struct host_provision_plan *plan, struct workspace_reader *archive,
                           int64_t deadline_mono_ms, struct error *err)
@@ -168,13 +141,13 @@ int native_load_workspace(struct native_host *h, const char *key,
         .alone = true,
         .failed = host_guest_load_failed,
     };
-    struct feed feed = {.plan = plan,
-                        .archive = archive,
-                        .scratch = h->scratch,
-                        .deadline_mono_ms = deadline_mono_ms};
+    struct host_content content = {.plan = plan,
+                                   .archive = archive,
+                                   .scratch = h->scratch,
+                                   .deadline_mono_ms = deadline_mono_ms};
     _cleanup_guest_ struct host_guest *guest = NULL;
     if (native_guest(h, &call, false, &guest, err) != 0) {
         return -1;
     }
-    return host_guest_load(guest, feed_workspace, &feed, err);
+    return host_guest_load(guest, host_content_feed, &content, err);
 }
