@@ -52,8 +52,10 @@ const char *ptc_engine_reason(const struct ptc_engine *engine);
 /* Processes ready now. */
 int64_t ptc_engine_ready(struct ptc_engine *engine);
 
-/* The first of `configured` (NULL: none), "node" of PATH and `fallback` (NULL: none) that is an
- * executable of Node 22.13 or newer; runs them to see. Returns owned, an absolute path. Blocks. */
+/* An executable of Node 22.13 or newer: `configured` where that is given (and no other), else the
+ * first of "node" of PATH, ../node/bin/node beside the directory of the own executable, `fallback`
+ * (NULL: none). Runs them to see. Returns owned, an absolute path; NULL: ERROR_HOST_UNAVAILABLE.
+ * Blocks. */
 char *ptc_find_node(const char *configured, const char *fallback, struct error *err) WARN_UNUSED;
 
 /* --- a run --- */

@@ -36,8 +36,13 @@ packages_engine() {
     fi
 }
 
+packages_npm() {
+    need_command npm npm
+}
+
 packages_run() {
     packages_build
+    need_command bwrap bubblewrap
     need_command git git
     need_command curl curl
     need_package busybox-static ca-certificates

@@ -1,0 +1,28 @@
+#include "ptc/files.h"
+
+/* The assembler copies the files in; the build makes this unit depend on them. */
+#define EMBED(symbol, path)                                                                        \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".balign 16\n"                                                                         \
+            "exechost_ptc_" #symbol "_start:\n"                                                    \
+            ".incbin \"" path "\"\n"                                                               \
+            "exechost_ptc_" #symbol "_end:\n"                                                      \
+            ".byte 0\n"                                                                            \
+            ".popsection\n");                                                                      \
+    extern const char symbol##_start[] __asm__("exechost_ptc_" #symbol "_start");                  \
+    extern const char symbol##_end[] __asm__("exechost_ptc_" #symbol "_end")
+
+EMBED(launch, PTC_LAUNCH_FILE);
+EMBED(main, PTC_BOOTSTRAP "/main.mjs");
+EMBED(channel, PTC_BOOTSTRAP "/channel.mjs");
+EMBED(json, PTC_BOOTSTRAP "/json.mjs");
+EMBED(output, PTC_BOOTSTRAP "/output.mjs");
+EMBED(program, PTC_BOOTSTRAP "/program.mjs");
+
+const struct ptc_file ptc_launch_file = {"launch", launch_start, launch_end};
+
+const struct ptc_file ptc_bootstrap_files[] = {
+    {"main.mjs", main_start, main_end},          {"channel.mjs", channel_start, channel_end},
+    {"json.mjs", json_start, json_end},          {"output.mjs", output_start, output_end},
+    {"program.mjs", program_start, program_end}, {NULL, NULL, NULL},
+};

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# Node for programs: the machine's where it is 22.13 or newer, else one of npm's packages below
+# build/node, where the service looks for it. Sourced after common.sh and packages.sh.
+
+NODE_PACKAGE_VERSION=24
+
+node_is_new() {
+    command -v node >/dev/null 2>&1 &&
+        node -e 'const [a, b] = process.versions.node.split(".").map(Number);
+            process.exit(a > 22 || (a === 22 && b >= 13) ? 0 : 1)'
+}
+
+node_ensure() {
+    local arch name
+    if node_is_new || [ -x "$EXECHOST_BUILD/node/bin/node" ]; then
+        return 0
+    fi
+    case "$(uname -m)" in
+    x86_64) arch=x64 ;;
+    aarch64) arch=arm64 ;;
+    *) die "npm has no Node for $(uname -m): install 22.13 or newer" ;;
+    esac
+    packages_ensure npm
+    name=node-linux-$arch
+    say "installing: $name@$NODE_PACKAGE_VERSION (npm)"
+    logged npm-node npm install --no-save --ignore-scripts --prefix "$EXECHOST_BUILD/node" \
+        "$name@$NODE_PACKAGE_VERSION" || die "npm install failed"
+    mkdir -p "$EXECHOST_BUILD/node/bin"
+    ln -sfn "../node_modules/$name/bin/node" "$EXECHOST_BUILD/node/bin/node"
+}
