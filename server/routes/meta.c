@@ -132,15 +132,10 @@ void route_ready(struct http_exchange *x)
 {
     struct service *s = http_service(x);
     struct error err = ERROR_INIT;
-    bool ready = false;
-    if (service_accepts_work(s, &err) != 0) {
-        route_fail(x, &err);
-        return;
-    }
-    for (unsigned i = 0; i < s->host_count && !ready; i++) {
-        ready = service_host_ready(&s->hosts[i], &err) == 0;
-    }
-    if (!ready) {
+    struct service_host *h = NULL;
+    /* Work that names no host goes to the default one. */
+    if (service_accepts_work(s, &err) != 0 || service_host_find(s, NULL, &h, &err) != 0 ||
+        service_host_ready(h, &err) != 0) {
         route_fail(x, &err);
         return;
     }
