@@ -108,7 +108,10 @@ typedef bool (*store_transcript_until)(void *ctx, const struct store_record *hea
 int store_transcript_skip(struct store_transcript_reader *r, store_transcript_until until,
                           void *ctx, struct error *err) WARN_UNUSED;
 
-/* The first bytes of both streams, each up to the cap of its buffer, and the totals. */
+/* Of the file, in bytes; 0 where there is none. */
+int64_t store_transcript_file_size(const struct store_transcript_name *name);
+/* The first bytes of both streams, each up to the cap of its buffer, and the totals. With a cap
+ * of 0 for both every byte is read; else damage in what is beyond the caps is not noticed. */
 int store_transcript_read_output(const struct store_transcript_name *name, struct buf *out,
                                  struct buf *errout, struct store_transcript_totals *totals,
                                  struct error *err) WARN_UNUSED;

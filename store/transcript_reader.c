@@ -351,6 +351,15 @@ int store_transcript_skip(struct store_transcript_reader *r, store_transcript_un
 
 /* --- the first bytes --- */
 
+int64_t store_transcript_file_size(const struct store_transcript_name *name)
+{
+    struct error ignored = ERROR_INIT;
+    _cleanup_free_ char *path = transcript_path(name, &ignored);
+    struct stat st;
+
+    return path != NULL && stat(path, &st) == 0 ? st.st_size : 0;
+}
+
 static int add_within(struct buf *b, const struct store_record *record, struct error *err)
 {
     size_t room = b->max - b->len;
@@ -362,13 +371,37 @@ static int add_within(struct buf *b, const struct store_record *record, struct e
     return 0;
 }
 
+struct wanted {
+    const struct buf *out;
+    const struct buf *errout;
+    bool all;
+};
+
+/* What is beyond a full buffer is not read at all. */
+static bool is_wanted(void *ctx, const struct store_record *head)
+{
+    const struct wanted *w = ctx;
+
+    switch (head->kind) {
+    case STORE_RECORD_STDOUT: return w->all || w->out->len < w->out->max;
+    case STORE_RECORD_STDERR: return w->all || w->errout->len < w->errout->max;
+    default: return w->all || head->kind == STORE_RECORD_EXIT;
+    }
+}
+
+/* Without buffers every record is read, and damage found. */
 static int collect(struct store_transcript_reader *r, struct buf *out, struct buf *errout,
                    struct store_transcript_totals *totals, struct error *err)
 {
+    struct wanted wanted = {out, errout, out->max == 0 && errout->max == 0};
     struct store_record record;
     int got;
 
-    while ((got = store_transcript_next(r, &record, err)) > 0) {
+    while ((got = store_transcript_skip(r, is_wanted, &wanted, err)) > 0) {
+        got = store_transcript_next(r, &record, err);
+        if (got <= 0) {
+            break;
+        }
         if (record.kind == STORE_RECORD_STDOUT || record.kind == STORE_RECORD_STDERR) {
             if (add_within(record.kind == STORE_RECORD_STDOUT ? out : errout, &record, err) != 0) {
                 return -1;

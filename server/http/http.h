@@ -209,8 +209,8 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 void http_wait(struct http_exchange *x, const char *topic, int64_t deadline_mono_ms,
                bool (*ready)(struct http_exchange *x), http_handler again);
 bool http_wait_timed_out(const struct http_exchange *x);
-/* Ends a turn on an event thread by going on with `job` on a worker; ERROR_OVERLOADED is answered
- * where the pool is full. */
+/* Ends a turn on an event thread by going on with `job` on a worker, though as many wait as may:
+ * what was begun has its answer. */
 void http_job(struct http_exchange *x, http_handler job);
 
 /* --- streams --- */

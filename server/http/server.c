@@ -104,7 +104,7 @@ static enum MHD_Result settle(struct http_exchange *x)
 {
     while (x->reply.status == 0) {
         if (x->job != NULL) {
-            return start_job(x, false);
+            return start_job(x, true);
         }
         if (!x->wait.asked) {
             reply_missing_answer(x);

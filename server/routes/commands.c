@@ -97,6 +97,22 @@ static void reply_command(struct http_exchange *x, const struct command_wait *w)
     http_reply_json(x, w->status, body);
 }
 
+static void reply_kept(struct http_exchange *x)
+{
+    reply_command(x, http_state(x));
+}
+
+/* On whatever thread: much output is read and written as JSON on a worker. */
+static void answer_command(struct http_exchange *x)
+{
+    const struct command_wait *w = http_state(x);
+    if (commands_is_large(http_service(x), http_tenant(x), w->execution_row, w->command_id)) {
+        http_job(x, reply_kept);
+    } else {
+        reply_kept(x);
+    }
+}
+
 static void await_command(struct http_exchange *x)
 {
     const struct command_wait *w = http_state(x);
@@ -111,7 +127,7 @@ static void await_command(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
-    reply_command(x, w);
+    answer_command(x);
 }
 
 /* --- create --- */
@@ -266,10 +282,10 @@ void route_command_get(struct http_exchange *x)
         return;
     }
     snprintf(w.command_id, sizeof(w.command_id), "%s", id);
-    if (w.until == 0) {
-        reply_command(x, &w);
-    } else if (keep_wait(x, &w, &err) != 0) {
+    if (keep_wait(x, &w, &err) != 0) {
         route_fail(x, &err);
+    } else if (w.until == 0) {
+        answer_command(x);
     } else {
         await_command(x);
     }

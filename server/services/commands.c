@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { JSON_TEXT_MAX = 8 * 1024 * 1024 };
+enum { JSON_TEXT_MAX = 8 * 1024 * 1024, LARGE_BYTES = 64 * 1024 };
 
 void command_free(struct command *c)
 {
@@ -252,6 +252,18 @@ static int read_output(struct service *s, struct store_command *row, struct buf 
         row->stderr_bytes = totals.stderr_bytes;
     }
     return 0;
+}
+
+bool commands_is_large(struct service *s, const char *tenant, int64_t execution_row,
+                       const char *command_id)
+{
+    const struct store_transcript_name name = {
+        .directory = s->config->data_dir,
+        .tenant = tenant,
+        .execution_row = execution_row,
+        .command_id = command_id,
+    };
+    return store_transcript_file_size(&name) > LARGE_BYTES;
 }
 
 int commands_view(struct service *s, int64_t execution_row, const char *command_id, json_t **out,

@@ -34,6 +34,9 @@ bool commands_is_unrecorded(struct live_execution *x, const char *command_id, st
 bool commands_is_final(const struct store_command *row);
 const char *commands_state_name(enum store_command_state state);
 
+/* Whether its output is too much to be read and shown on an event thread. */
+bool commands_is_large(struct service *s, const char *tenant, int64_t execution_row,
+                       const char *command_id);
 /* The resource, with what was captured of the output. Returns owned. ERROR_TRANSCRIPT_GONE when
  * that was removed. */
 int commands_view(struct service *s, int64_t execution_row, const char *command_id, json_t **out,
