@@ -1,5 +1,6 @@
 #include "ptc/json_number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,9 @@ struct decimal {
 static void find_shortest(double value, struct decimal *out)
 {
     char text[TEXT_SIZE];
-    for (int precision = PLAIN_DIGITS; precision <= PLAIN_DIGITS + 2; precision++) {
+    /* Below the normal numbers fewer digits may tell them apart. */
+    int least = value < DBL_MIN ? 1 : PLAIN_DIGITS;
+    for (int precision = least; precision <= PLAIN_DIGITS + 2; precision++) {
         (void)snprintf(text, sizeof(text), "%.*e", precision - 1, value);
         if (strtod(text, NULL) == value) {
             break;

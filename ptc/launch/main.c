@@ -33,6 +33,10 @@ static int join_groups(int count)
         }
         close(fd);
     }
+    /* Whatever else the service had open is none of the program's. */
+    if (syscall(SYS_close_range, LAUNCH_GROUPS, ~0U, 0) != 0) {
+        return fail("close what is not for it");
+    }
     return 0;
 }
 
