@@ -131,6 +131,7 @@ static void set_lost(struct host_exec_result *out, const struct shim_event *even
 {
     out->lost = true;
     if ((event->flags & SHIM_SPOOL_FAILED) != 0) {
+        out->output_errno = event->errnum;
         host_exec_result_say(out, "the output could not be kept: %s",
                              error_errno_text(event->errnum));
     } else if (event->errnum != 0) {

@@ -326,6 +326,11 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
 {
     struct command *c = ctx;
     c->result = *result;
+    if (result->output_errno != 0 && c->storage.code == ERROR_NONE) {
+        c->row.truncated = true;
+        error_set_errno(&c->storage, ERROR_INTERNAL, result->output_errno,
+                        "the output could not be kept");
+    }
     keep_usage(c->item.execution, &result->usage);
     pool_submit_kind_always(c->item.execution->service->pool, WORK_COMMANDS,
                             result->detached ? leave : complete, c);
