@@ -1,4 +1,5 @@
 #include "host/native/link.h"
+#include "base/fault.h"
 
 #include "base/clock.h"
 #include "host/native/link_internal.h"
@@ -293,6 +294,10 @@ int link_request(struct link *k, const struct link_call *call, struct shim_event
     struct link_call numbered = *call;
     struct link_waiter waiter = {.done = false};
     struct timespec until = at_mono(clock_mono_ms() + call->timeout_ms);
+    int fault = fault_point("native.request");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_RUNTIME, fault, "speaking to the execution's shim");
+    }
     pthread_mutex_lock(&k->lock);
     waiter.serial = ++k->serial;
     numbered.request.serial = waiter.serial;
@@ -332,6 +337,10 @@ int link_wait_gone(struct link *k, int timeout_ms, struct error *err)
 int link_command(struct link *k, const struct link_command *command, const struct link_call *call,
                  struct error *err)
 {
+    int fault = fault_point("native.command");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_RUNTIME, fault, "speaking to the execution's shim");
+    }
     pthread_mutex_lock(&k->lock);
     int result = link_command_begin(k, command, err);
     if (result == 0) {

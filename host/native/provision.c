@@ -1,6 +1,7 @@
 /* Provision: directory, shim, sandbox, limits read back, workspace filled; whatever fails, it goes
  * again. */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "host/native/native_internal.h"
 
 #include <string.h>
@@ -141,6 +142,10 @@ static int run(struct attempt *a, struct error *err)
         check_progress(a, err) != 0 || start(a, err) != 0 || check_progress(a, err) != 0 ||
         fill(a, err) != 0 || check_progress(a, err) != 0) {
         return -1;
+    }
+    int fault = fault_point("native.publish");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_RUNTIME, fault, "publishing the sandbox");
     }
     if (!link_publish(a->link)) {
         error_set(err, ERROR_RUNTIME, "the sandbox ended while it was being prepared");

@@ -1,4 +1,5 @@
 /* What of an execution must be known after a restart of the service and is not in the shim. */
+#include "base/fault.h"
 #include "base/file.h"
 #include "host/native/native_internal.h"
 
@@ -131,7 +132,8 @@ static int write_environment(int dir, char *const *environment, struct error *er
 int native_record_write(struct native_host *h, const char *key, const struct native_record *record,
                         struct error *err)
 {
-    if (mkdirat(h->run_fd, key, 0700) != 0) {
+    errno = fault_point("native.directory");
+    if (errno != 0 || mkdirat(h->run_fd, key, 0700) != 0) {
         return error_set_errno(err, errno == EEXIST ? ERROR_RUNTIME : ERROR_INTERNAL, errno,
                                "making the execution's directory");
     }
@@ -141,6 +143,10 @@ int native_record_write(struct native_host *h, const char *key, const struct nat
     }
     if (write_state(dir, record, err) != 0) {
         return -1;
+    }
+    int fault = fault_point("native.record");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, fault, "writing the execution's record");
     }
     return write_environment(dir, record->environment, err);
 }

@@ -1,6 +1,7 @@
 /* Destroying, and the proof that nothing is left: no process, no group, no directory. What a
  * sandbox had mounted goes with its last process. */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "host/native/native_internal.h"
 
@@ -107,6 +108,10 @@ int native_remove(struct native_host *h, const char *key, struct error *err)
     pid_t shim = 0;
     if (native_machine_prepare(h, err) != 0) {
         return error_in_phase(err, PHASE_CLEANUP);
+    }
+    int fault = fault_point("native.remove");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_RUNTIME, fault, "removing the sandbox");
     }
     int result = ask_shim(h, key, &shim, &asked);
     if (result == 0 && is_gone(h, key)) {

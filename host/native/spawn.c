@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/fault.h"
 #include "host/native/native_internal.h"
 #include "host/native/wire.h"
 
@@ -231,13 +232,19 @@ int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct
         return error_set_errno(err, ERROR_RUNTIME, errno, "making a socket");
     }
     _cleanup_close_ int ours = pair[0];
-    int result = start_process(h->shim_fd, pair[1], &pid);
+    int result = fault_point("native.spawn");
+    result = result != 0 ? result : start_process(h->shim_fd, pair[1], &pid);
     close(pair[1]);
     if (result != 0) {
         return error_set_errno(err, ERROR_RUNTIME, result, "starting the shim");
     }
     struct shim_event greeting;
-    if (send_start(h, spawn, &g, ours, err) != 0 || greet(spawn, ours, &greeting, err) != 0) {
+    int fault = fault_point("native.started");
+    if (fault != 0) {
+        error_set_errno(err, ERROR_RUNTIME, fault, "starting the shim");
+    }
+    if (fault != 0 || send_start(h, spawn, &g, ours, err) != 0 ||
+        greet(spawn, ours, &greeting, err) != 0) {
         (void)kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }
