@@ -130,7 +130,8 @@ static int op_adopt(struct host *h, const struct host_found *found, struct error
 
 static int op_destroy(struct host *h, const struct host_found *found, struct error *err)
 {
-    return native_remove(native_of(h), found->handle, err);
+    return found->ours ? native_remove(native_of(h), found->handle, err)
+                       : native_destroy_foreign(found->handle, err);
 }
 
 static int op_image_list(struct host *h, struct host_image_list *out, struct error *err)

@@ -63,6 +63,9 @@ int native_record_write(struct native_host *h, const char *key, const struct nat
                         struct error *err) WARN_UNUSED;
 int native_record_read(struct native_host *h, const char *key, struct native_record *out,
                        struct error *err) WARN_UNUSED;
+/* The same of a directory anywhere, without the environment. */
+int native_record_read_at(const char *directory, struct native_record *out,
+                          struct error *err) WARN_UNUSED;
 /* Image's, execution's and what is missing of HOME. Returns owned, NULL: out of memory. */
 char **native_environment_merge(char *const *first, const char *const *second);
 void native_environment_free(char **environment);
@@ -108,6 +111,11 @@ int native_remove(struct native_host *h, const char *key, struct error *err) WAR
 int native_list(struct native_host *h, struct host_found_list *out, struct error *err) WARN_UNUSED;
 int native_adopt(struct native_host *h, const struct host_found *found,
                  struct error *err) WARN_UNUSED;
+
+/* foreign.c: appends what other instances hold; the handle is "INSTANCE/KEY". */
+int native_list_foreign(struct native_host *h, struct host_found_list *list,
+                        struct error *err) WARN_UNUSED;
+int native_destroy_foreign(const char *handle, struct error *err) WARN_UNUSED;
 
 /* The link to a living execution, or ERROR_RUNTIME. Returns owned (link_unref). */
 int native_link(struct native_host *h, const char *handle, struct link **out,

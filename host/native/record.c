@@ -184,6 +184,34 @@ static int parse_environment(const struct buf *text, char ***out, struct error *
     return 0;
 }
 
+static int parse_state(const struct buf *text, struct native_record *record, struct error *err)
+{
+    json_t *json = json_loadb(buf_str(text), text->len, 0, NULL);
+    const char *owner = json_string_value(json_object_get(json, "owner"));
+    record->owner_id = owner == NULL ? NULL : strdup(owner);
+    record->fencing_token = json_integer_value(json_object_get(json, "fencingToken"));
+    bool sound = json != NULL && (owner == NULL || record->owner_id != NULL);
+    json_decref(json);
+    return sound ? 0 : error_set(err, ERROR_INTERNAL, "the execution's record can't be read");
+}
+
+int native_record_read_at(const char *directory, struct native_record *out, struct error *err)
+{
+    char path[4096];
+    _cleanup_buf_ struct buf state;
+    struct native_record record = {0};
+    buf_init(&state, STATE_MAX);
+    if (snprintf(path, sizeof(path), "%s/%s", directory, STATE_FILE) >= (int)sizeof(path)) {
+        return error_set(err, ERROR_INTERNAL, "the data directory's path is too long");
+    }
+    if (file_read(path, &state, err) != 0 || parse_state(&state, &record, err) != 0) {
+        native_record_done(&record);
+        return -1;
+    }
+    *out = record;
+    return 0;
+}
+
 int native_record_read(struct native_host *h, const char *key, struct native_record *out,
                        struct error *err)
 {
@@ -196,17 +224,8 @@ int native_record_read(struct native_host *h, const char *key, struct native_rec
         read_part(h, key, ENVIRONMENT_FILE, &environment, err) != 0) {
         return -1;
     }
-    json_t *json = json_loadb(buf_str(&state), state.len, 0, NULL);
-    const char *owner = json_string_value(json_object_get(json, "owner"));
-    record.owner_id = owner == NULL ? NULL : strdup(owner);
-    record.fencing_token = json_integer_value(json_object_get(json, "fencingToken"));
-    bool sound = json != NULL && (owner == NULL || record.owner_id != NULL);
-    json_decref(json);
-    if (!sound) {
-        native_record_done(&record);
-        return error_set(err, ERROR_INTERNAL, "the execution's record can't be read");
-    }
-    if (parse_environment(&environment, &record.environment, err) != 0) {
+    if (parse_state(&state, &record, err) != 0 ||
+        parse_environment(&environment, &record.environment, err) != 0) {
         native_record_done(&record);
         return -1;
     }

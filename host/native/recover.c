@@ -91,6 +91,10 @@ int native_list(struct native_host *h, struct host_found_list *out, struct error
             return -1;
         }
     }
+    if (native_list_foreign(h, &list, err) != 0) {
+        host_found_list_done(&list);
+        return -1;
+    }
     *out = list;
     return 0;
 }

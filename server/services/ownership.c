@@ -212,12 +212,27 @@ static int reclaim_allowed(const struct host_found_list *list, const char *tenan
     return 0;
 }
 
+/* An optional host that was never there in this life of the service has nothing to tell. */
+static bool may_skip(struct service *s, struct service_host *h)
+{
+    struct service_host *preferred = NULL;
+    struct error ignored = ERROR_INIT;
+    bool found = service_host_find(s, NULL, &preferred, &ignored) == 0;
+    pthread_mutex_lock(&h->lock);
+    bool seen = h->first_done;
+    pthread_mutex_unlock(&h->lock);
+    return !seen && found && h != preferred;
+}
+
 int executions_reclaim_foreign(struct service *s, const char *tenant, const char *execution_id,
                                int64_t token, struct error *err)
 {
     for (unsigned i = 0; i < s->host_count; i++) {
         struct host *host = s->hosts[i].host;
         struct host_found_list list = {0};
+        if (may_skip(s, &s->hosts[i])) {
+            continue;
+        }
         if (host->ops->list(host, &list, err) != 0) {
             return -1;
         }

@@ -212,8 +212,9 @@ static void test_survives(void **state)
     size_t known = r.out.len;
     r.finished = false;
     assert_int_equal(b.f->host->ops->list(b.f->host, &found, &err), 0);
-    assert_int_equal(found.count, 1);
-    assert_true(found.items[0].running);
+    /* Behind what is its own may be what other instances hold on this machine. */
+    assert_true(found.count >= 1 && found.items[0].ours && found.items[0].running);
+    assert_true(found.count == 1 || !found.items[1].ours);
     assert_int_equal(b.f->host->ops->adopt(b.f->host, &found.items[0], &err), 0);
     host_found_list_done(&found);
     const struct host_exec_resume resume = {

@@ -48,6 +48,16 @@ def engine_gone(row, eng, step):
     poll(row, step.get("within", 0), attempt)
 
 
+def engine_there(row, eng, step):
+    """The execution is still there, whoever made it."""
+    known(step, "engine", "execution", "instance")
+    instance = step.get("instance", row.variables["instance"])
+    found = list(native.groups_of(instance, step["execution"])) if row.world.host == "native" \
+        else eng.of_execution(instance, step["execution"])
+    if not found:
+        raise Mismatch(f"{step['execution']} of {instance} is gone")
+
+
 def engine_none(row, eng, step):
     """Nothing of the instance is left."""
     known(step, "engine", "within")
@@ -141,7 +151,7 @@ def engine_export(_row, eng, step):
 
 ENGINE_VERBS = {
     "export": engine_export,
-    "inspect": engine_inspect, "gone": engine_gone, "none": engine_none,
+    "inspect": engine_inspect, "gone": engine_gone, "there": engine_there, "none": engine_none,
     "foreign": engine_foreign, "exists": engine_exists, "missing": engine_missing,
     "act": engine_act, "paused": engine_paused, "limits": engine_limits, "stop": engine_stop, "start": engine_start,
 }
