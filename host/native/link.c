@@ -11,11 +11,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { HANG_UP_US = 20 * 1000 };
+enum { HANG_UP_MS = 200 };
 enum { EVENTS_MAX = 64, GREETING_MS = 10 * 1000, SEND_WAIT_MS = 1000, RECEIVE_MAX = 64 };
 
 /* --- the table --- */
@@ -433,18 +434,24 @@ static void handle(struct link *k, const struct shim_event *event)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* The shim is gone: its descriptor, its zombie, and whoever waits for it. One that has hung up and
- * lives on is of no use to anybody. */
+/* One that has hung up and lives on is of no use to anybody. */
+static void reap(pid_t child)
+{
+    _cleanup_close_ int fd = pidfd_open(child, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (poll(&ended, 1, HANG_UP_MS) <= 0) {
+        (void)kill(child, SIGKILL);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+/* The shim is gone: its descriptor, its zombie, and whoever waits for it. */
 static void close_link(struct link *k)
 {
     (void)epoll_ctl(k->links->epoll, EPOLL_CTL_DEL, k->fd, NULL);
     if (k->child > 0) {
-        if (waitpid(k->child, NULL, WNOHANG) == 0) {
-            usleep(HANG_UP_US);
-            (void)kill(k->child, SIGKILL);
-        }
-        while (waitpid(k->child, NULL, 0) < 0 && errno == EINTR) {
-        }
+        reap(k->child);
     }
     link_command_lost(k, "the execution's shim is gone");
     tell_gone(k, "the execution's shim is gone");
