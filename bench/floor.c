@@ -30,8 +30,8 @@ static const struct cgroup_limits limits = {.nano_cpus = 1000000000,
                                             .pids = 64};
 static const struct sandbox_identity identity = {.uid = 65532,
                                                  .gid = 65532,
-                                                 .host_uid = 399999,
-                                                 .host_gid = 399999};
+                                                 .host_uid = 390000,
+                                                 .host_gid = 390000};
 
 struct floor {
     struct cgroup_set roots;
@@ -62,8 +62,12 @@ static double now_ms(void)
 static void become_program(const struct floor *f, const char *const *argv)
 {
     struct sandbox_fault fault = {0};
-    if (sandbox_drop(&identity, &fault) != 0 || sandbox_seccomp_install(f->filter, &fault) != 0) {
+    if (sandbox_drop_keeper(&identity, &fault) != 0 ||
+        sandbox_seccomp_install(f->filter, &fault) != 0) {
         give_up(fault.step, fault.errnum);
+    }
+    if (sandbox_become_user(&identity) != 0) {
+        give_up("become the user", errno);
     }
     (void)execve(argv[0], (char *const *)argv, (char *const *)environment);
     give_up(argv[0], errno);
