@@ -59,7 +59,10 @@ struct ptc_worker {
     pid_t pid;
     int inner_fd; /* process 1 inside, a pidfd, or -1 */
     struct ptc_watch watch[PTC_WATCH_COUNT];
-    int64_t slot; /* of the host ids, -1: none */
+    int64_t slot;       /* of the host ids, -1: none */
+    dev_t place_device; /* the named workspace when the process was started */
+    ino_t place_inode;
+    uid_t place_owner;
     struct cgroup_set group;
     char group_name[CGROUP_NAME_MAX];
     struct ptc_frames frames;

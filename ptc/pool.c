@@ -2,6 +2,7 @@
 #include "ptc/internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { IDLE_KIND_MS = 60000 };
 
@@ -63,13 +64,25 @@ static int64_t count_spare(const struct ptc_engine *e, const struct ptc_kind *ki
     return count;
 }
 
+/* What a process of a named workspace shows is still what has that name. */
+static bool is_current(const struct ptc_worker *w)
+{
+    struct stat st;
+    if (w->kind.workspace_root == NULL) {
+        return true;
+    }
+    return w->state == PTC_WORKER_READY && stat(w->kind.workspace_root, &st) == 0 &&
+           st.st_dev == w->place_device && st.st_ino == w->place_inode &&
+           st.st_uid == w->place_owner;
+}
+
 static struct ptc_worker *find_spare(const struct ptc_engine *e, const struct ptc_kind *kind,
                                      enum ptc_worker_state state)
 {
     struct ptc_worker *found = NULL;
     /* The last of the list is the oldest, which is furthest. */
     for (struct ptc_worker *w = e->workers; w != NULL; w = w->next) {
-        if (is_spare(w) && w->state == state && ptc_kind_equals(&w->kind, kind)) {
+        if (is_spare(w) && w->state == state && ptc_kind_equals(&w->kind, kind) && is_current(w)) {
             found = w;
         }
     }
@@ -128,8 +141,19 @@ static void note(struct ptc_engine *e, const struct ptc_kind *kind)
     }
 }
 
+static void end_stale(struct ptc_engine *e, const struct ptc_kind *kind)
+{
+    for (struct ptc_worker *w = e->workers; w != NULL; w = w->next) {
+        if (is_spare(w) && w->state == PTC_WORKER_READY && ptc_kind_equals(&w->kind, kind) &&
+            !is_current(w)) {
+            ptc_worker_kill(w);
+        }
+    }
+}
+
 struct ptc_worker *ptc_pool_take(struct ptc_engine *e, const struct ptc_kind *kind)
 {
+    end_stale(e, kind);
     struct ptc_worker *w = find_spare(e, kind, PTC_WORKER_READY);
     note(e, kind);
     if (w == NULL) {

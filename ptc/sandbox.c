@@ -427,6 +427,11 @@ int ptc_sandbox_spawn(struct ptc_worker *w, struct error *err)
     if (result != 0) {
         return -1;
     }
+    if (named) {
+        w->place_device = st.st_dev;
+        w->place_inode = st.st_ino;
+        w->place_owner = st.st_uid;
+    }
     w->spawned = true;
     w->watch[PTC_WATCH_EXIT].fd = pidfd_open(w->pid, 0);
     return w->watch[PTC_WATCH_EXIT].fd >= 0

@@ -119,6 +119,13 @@ static void test_named_workspace(void **state)
         SHELL("cat a; (echo b >a) 2>/dev/null || echo no; ln -s / /tmp/x 2>/dev/null || echo no"),
         members, "\"a\\nno\\nno\\n\"");
     assert_int_equal(unlink(path), 0);
+    /* A ready process has the directory that goes now. */
+    (void)usleep(500000);
+    assert_int_equal(rmdir(directory), 0);
+    assert_int_equal(mkdir(directory, 0755), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_value_with(SHELL("ls"), members, "\"a\\n\"");
+    assert_int_equal(rmdir(path), 0);
     assert_int_equal(rmdir(directory), 0);
 }
 
