@@ -344,8 +344,7 @@ static int limit_cpu(const struct cgroup_tree *tree, int64_t nano_cpus)
 static int limit_memory(const struct cgroup_tree *tree, int64_t bytes)
 {
     if (tree->version == 2) {
-        if (write_number(tree->fd, "memory.max", bytes) != 0 ||
-            write_number(tree->fd, "memory.oom.group", 1) != 0) {
+        if (write_number(tree->fd, "memory.max", bytes) != 0) {
             return -1;
         }
         return write_number(tree->fd, "memory.swap.max", 0) == 0 || errno == ENOENT ? 0 : -1;
@@ -457,16 +456,6 @@ int cgroup_kill(const struct cgroup_set *set)
     return 0;
 }
 
-static bool is_state(const struct cgroup_tree *tree, bool frozen)
-{
-    char text[TEXT_MAX];
-    if (tree->version == 2) {
-        return read_number(tree->fd, "cgroup.events", "frozen") == (frozen ? 1 : 0);
-    }
-    return read_text(tree->fd, "freezer.state", text) == 0 &&
-           strncmp(text, frozen ? "FROZEN" : "THAWED", 6) == 0;
-}
-
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -474,39 +463,53 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The kernel tells of a change by POLLPRI; version 1 only when asked again. */
-static void wait_for_change(const struct cgroup_tree *tree, int events)
+/* `fd` is of the file that tells: what was read is what the next POLLPRI is about. */
+static bool is_frozen(const struct cgroup_tree *tree, int fd)
 {
-    struct pollfd look = {.fd = tree->version == 2 ? events : -1, .events = POLLPRI};
-    (void)poll(&look, 1, tree->version == 2 ? FREEZE_LOOK_MS : 1);
+    char text[TEXT_MAX];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n < 0) {
+        return false;
+    }
+    text[n] = '\0';
+    return tree->version == 2 ? strstr(text, "frozen 1") != NULL : strncmp(text, "FROZEN", 6) == 0;
+}
+
+/* Version 1 only tells when asked again. */
+static int wait_frozen(const struct cgroup_tree *tree, int timeout_ms)
+{
+    int64_t until = now_ms() + timeout_ms;
+    const char *file = tree->version == 2 ? "cgroup.events" : "freezer.state";
+    int fd = openat(tree->fd, file, O_RDONLY | O_CLOEXEC);
+    struct pollfd change = {.fd = tree->version == 2 ? fd : -1, .events = POLLPRI};
+    int result = fd < 0 ? -1 : 0;
+    while (result == 0 && !is_frozen(tree, fd)) {
+        if (now_ms() >= until) {
+            errno = ETIMEDOUT;
+            result = -1;
+        } else {
+            (void)poll(&change, 1, tree->version == 2 ? FREEZE_LOOK_MS : 1);
+        }
+    }
+    int errnum = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = errnum;
+    return result;
 }
 
 int cgroup_freeze(const struct cgroup_set *set, bool freeze, int timeout_ms)
 {
     const struct cgroup_tree *tree = tree_of(set, CGROUP_CONTROL);
-    int64_t until = now_ms() + timeout_ms;
     if (tree == NULL) {
         errno = ENODEV;
         return -1;
     }
-    int events = openat(tree->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
     int result = tree->version == 2
                      ? write_text(tree->fd, "cgroup.freeze", freeze ? "1" : "0")
                      : write_text(tree->fd, "freezer.state", freeze ? "FROZEN" : "THAWED");
-    while (result == 0 && freeze && !is_state(tree, true)) {
-        if (now_ms() >= until) {
-            errno = ETIMEDOUT;
-            result = -1;
-        } else {
-            wait_for_change(tree, events);
-        }
-    }
-    int errnum = errno;
-    if (events >= 0) {
-        close(events);
-    }
-    errno = errnum;
-    return result;
+    return result == 0 && freeze ? wait_frozen(tree, timeout_ms) : result;
 }
 
 bool cgroup_is_frozen(const struct cgroup_set *set)
@@ -515,7 +518,9 @@ bool cgroup_is_frozen(const struct cgroup_set *set)
     if (tree != NULL && tree->version == 2) {
         return read_number(tree->fd, "cgroup.freeze", NULL) == 1;
     }
-    return tree != NULL && !is_state(tree, false);
+    char text[TEXT_MAX];
+    return tree != NULL && read_text(tree->fd, "freezer.state", text) == 0 &&
+           strncmp(text, "THAWED", 6) != 0;
 }
 
 bool cgroup_populated(const struct cgroup_set *set)

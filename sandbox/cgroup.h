@@ -85,8 +85,8 @@ struct cgroup_counters {
 };
 void cgroup_read_counters(const struct cgroup_set *set, struct cgroup_counters *out);
 int64_t cgroup_oom_kills(const struct cgroup_set *set);
-/* A descriptor that becomes readable (version 1) or exceptional (version 2) when memory runs out,
- * or -1; read it before looking at the counter. */
-int cgroup_watch_oom(const struct cgroup_set *set);
+/* A descriptor that poll(2) tells of by `events` when memory runs out, or -1; read it from its
+ * start before looking at the counter. */
+int cgroup_watch_oom(const struct cgroup_set *set, short *events);
 
 #endif

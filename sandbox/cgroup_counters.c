@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +109,12 @@ static int watch_version1(int dir)
     return event;
 }
 
-int cgroup_watch_oom(const struct cgroup_set *set)
+int cgroup_watch_oom(const struct cgroup_set *set, short *events)
 {
     unsigned version;
     int dir = dir_of(set, CGROUP_MEMORY, &version);
+    /* Files of groups are always readable. */
+    *events = version == 2 ? POLLPRI : POLLIN;
     if (version == 2) {
         return openat(dir, "memory.events", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }

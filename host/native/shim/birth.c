@@ -25,7 +25,7 @@ static int limit_groups(struct shim *s, struct sandbox_fault *fault)
     if (cgroup_attach(&s->group, s->init_pid) != 0) {
         return sandbox_fail(fault, "put process 1 into its cgroups");
     }
-    s->oom = cgroup_watch_oom(&s->group);
+    s->oom = cgroup_watch_oom(&s->group, &s->oom_events);
     return 0;
 }
 

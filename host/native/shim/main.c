@@ -112,7 +112,7 @@ static void watch(struct shim *s)
         (struct pollfd){.fd = s->service, .events = (short)(news ? POLLIN | POLLOUT : POLLIN)};
     s->poll[SLOT_INIT] = (struct pollfd){.fd = s->init, .events = POLLIN};
     s->poll[SLOT_SIGNAL] = (struct pollfd){.fd = s->signals, .events = POLLIN};
-    s->poll[SLOT_OOM] = (struct pollfd){.fd = s->oom, .events = POLLIN | POLLPRI};
+    s->poll[SLOT_OOM] = (struct pollfd){.fd = s->oom, .events = s->oom_events};
     command_watch(s);
 }
 

@@ -92,6 +92,7 @@ struct shim {
     int init;    /* the socket of process 1 */
     int signals;
     int oom;
+    short oom_events;
     int workspace;  /* a descriptor of its file system */
     pid_t init_pid; /* 0 once it is reaped */
     int init_pidfd;
