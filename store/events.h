@@ -1,4 +1,4 @@
-/* What changed, in order, for each tenant: executions, commands and checkpoints. Triggers of the
+/* What changed, in order, for each tenant: executions, commands, checkpoints and runs. Triggers of the
  * schema write an event in the transaction that makes the change, whoever makes it; nobody else
  * writes any. `seq` has no gaps and starts at 1; the newest STORE_EVENTS_KEPT of a tenant, and up
  * to STORE_EVENTS_SLACK older ones, are kept. See store.h for threads and errors. */
@@ -14,16 +14,17 @@ enum { STORE_EVENTS_KEPT = 10000, STORE_EVENTS_SLACK = 256 };
 struct store_event {
     int64_t seq;
     int64_t at;
-    char *type;         /* "execution", "command", "checkpoint" */
-    char *execution_id; /* of a checkpoint: its source */
+    char *type;         /* "execution", "command", "checkpoint", "run" */
+    char *execution_id; /* of a checkpoint: its source; NULL of a run */
     unsigned incarnation;
     char *command_id;    /* of a command, else NULL */
     char *checkpoint_id; /* of a checkpoint, else NULL */
+    char *run_id;        /* of a run, else NULL */
     char *state;         /* of the row then (a checkpoint's durability), or "deleted" */
     char *host;          /* of an execution, else NULL */
     int64_t expires_at;  /* of an execution; 0: none yet */
     int exit_code;       /* of a command; -1: none */
-    char *reason;        /* of its termination; NULL until it ends */
+    char *reason;        /* of its termination, or a run's outcome; NULL until it ends */
 };
 
 struct store_event_list {

@@ -20,6 +20,7 @@ static const char *const KINDS[] = {
     [STORE_RESOURCE_EXECUTION] = "execution",
     [STORE_RESOURCE_COMMAND] = "command",
     [STORE_RESOURCE_CHECKPOINT] = "checkpoint",
+    [STORE_RESOURCE_RUN] = "run",
 };
 
 void store_answer_done(struct store_answer *a)

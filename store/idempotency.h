@@ -3,7 +3,7 @@
  *
  * A key is open from its claim until the answer is stored. The resource that a request makes is
  * bound to its open key by the very transaction that inserts the resource's row (member `claim` of
- * store_execution, store_command and store_checkpoint): after a crash an open key without a
+ * store_execution, store_command, store_checkpoint and store_run): after a crash an open key without a
  * resource made none, and one with a resource made that one. */
 #ifndef EXECHOST_STORE_IDEMPOTENCY_H
 #define EXECHOST_STORE_IDEMPOTENCY_H
@@ -18,6 +18,7 @@ enum store_resource_kind {
     STORE_RESOURCE_EXECUTION,  /* id, and its incarnation as number */
     STORE_RESOURCE_COMMAND,    /* id, and the row of its execution as number */
     STORE_RESOURCE_CHECKPOINT, /* id */
+    STORE_RESOURCE_RUN,        /* id, and its row as number */
 };
 
 struct store_resource {

@@ -35,6 +35,13 @@ static const char OLDEST_RECORDS[] =
     "  WHERE c.execution_row = e.row AND c." SCHEMA_UNFINISHED ")"
     " ORDER BY e.terminated_at LIMIT :limit";
 
+static const char TOTAL_RUNS[] =
+    "SELECT coalesce(sum(record_bytes), 0) FROM runs INDEXED BY runs_settled"
+    " WHERE state = 'settled'";
+static const char OLDEST_RUNS[] =
+    "SELECT row, 0, tenant, run_id, completed_at, record_bytes FROM runs INDEXED BY runs_settled"
+    " WHERE state = 'settled' ORDER BY completed_at LIMIT :limit";
+
 static const struct {
     const char *total;
     const char *oldest;
@@ -42,6 +49,7 @@ static const struct {
     [STORE_KEPT_CHECKPOINTS] = {TOTAL_CHECKPOINTS, OLDEST_CHECKPOINTS},
     [STORE_KEPT_TRANSCRIPTS] = {TOTAL_TRANSCRIPTS, OLDEST_TRANSCRIPTS},
     [STORE_KEPT_RECORDS] = {TOTAL_RECORDS, OLDEST_RECORDS},
+    [STORE_KEPT_RUNS] = {TOTAL_RUNS, OLDEST_RUNS},
 };
 
 struct overdue_query {

@@ -1,5 +1,5 @@
 /* What is old enough, or too much, to be let go: checkpoints, transcripts of ended commands,
- * records of ended executions. Age counts from when a thing came here or ended; bytes are those of
+ * records of ended executions, settled runs. Age counts from when a thing came here or ended; bytes are those of
  * its files, and for records those of its texts and of its commands' with a fixed part for each
  * row. See store.h for threads and errors. */
 #ifndef EXECHOST_STORE_RETENTION_H
@@ -14,15 +14,16 @@ enum store_kept {
     STORE_KEPT_CHECKPOINTS, /* one that is being uploaded counts, but is not overdue */
     STORE_KEPT_TRANSCRIPTS,
     STORE_KEPT_RECORDS, /* not while a command of it has no recorded end */
+    STORE_KEPT_RUNS,    /* records of settled runs with their logs */
 };
 
 enum { STORE_OVERDUE_MAX = 64 };
 
 struct store_overdue {
-    int64_t row;           /* of the checkpoint, command or execution */
+    int64_t row;           /* of the checkpoint, command, execution or run */
     int64_t execution_row; /* transcripts and records */
     char tenant[ID_SIZE];
-    char id[ID_SIZE]; /* of the checkpoint, command or execution */
+    char id[ID_SIZE]; /* of the checkpoint, command, execution or run */
 };
 
 struct store_overdue_list {

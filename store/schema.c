@@ -240,9 +240,106 @@ static const char RETENTION[] =
     "CREATE INDEX executions_ended ON executions (terminated_at, record_bytes)"
     " WHERE " SCHEMA_ENDED ";";
 
+/* Runs. Events and keys know of them too, and a CHECK can't be widened in place: their tables are
+ * made anew. What triggers an event refers to the table, so it steps aside meanwhile. */
+static const char RUNS[] =
+    "CREATE TABLE runs ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant TEXT NOT NULL,"
+    " run_id TEXT NOT NULL,"
+    " description TEXT NOT NULL,"
+    " requested_at INTEGER NOT NULL,"
+    " state TEXT NOT NULL CHECK (state IN ('starting', 'running', 'settled')),"
+    " started_at INTEGER,"
+    " completed_at INTEGER,"
+    " calls_total INTEGER NOT NULL,"
+    " calls_answered INTEGER NOT NULL,"
+    " calls_cancelled INTEGER NOT NULL,"
+    " outcome TEXT,"
+    " result_place INTEGER NOT NULL,"
+    " result_bytes INTEGER NOT NULL,"
+    " log_bytes INTEGER NOT NULL,"
+    " spec TEXT NOT NULL,"
+    " record_bytes INTEGER NOT NULL GENERATED ALWAYS AS (512 + log_bytes + length(spec)) STORED,"
+    " UNIQUE (tenant, run_id)"
+    ") STRICT;"
+    "CREATE INDEX runs_tenant ON runs (tenant);"
+    "CREATE INDEX runs_unfinished ON runs (row) WHERE " SCHEMA_RUN_UNFINISHED ";"
+    "CREATE INDEX runs_settled ON runs (completed_at, record_bytes) WHERE state = 'settled';";
+
+static const char RUN_KEYS[] =
+    "CREATE TABLE idempotency_made ("
+    " row INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " digest TEXT NOT NULL,"
+    " expires_at INTEGER NOT NULL,"
+    " resource_kind TEXT CHECK (resource_kind IN ('execution', 'command', 'checkpoint', 'run')),"
+    " resource_id TEXT,"
+    " resource_number INTEGER,"
+    " status INTEGER,"
+    " content_type TEXT,"
+    " headers TEXT,"
+    " body BLOB,"
+    " body_size INTEGER,"
+    " UNIQUE (tenant, key)"
+    ") STRICT;"
+    "INSERT INTO idempotency_made SELECT * FROM idempotency_keys;"
+    "DELETE FROM sqlite_sequence WHERE name = 'idempotency_made';"
+    "INSERT INTO sqlite_sequence (name, seq) SELECT 'idempotency_made', seq FROM sqlite_sequence"
+    " WHERE name = 'idempotency_keys';"
+    "DROP TABLE idempotency_keys;"
+    "ALTER TABLE idempotency_made RENAME TO idempotency_keys;"
+    "CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);";
+
+static const char RUN_EVENTS[] =
+    "DROP TRIGGER executions_inserted; DROP TRIGGER executions_updated;"
+    "DROP TRIGGER executions_deleted; DROP TRIGGER commands_inserted;"
+    "DROP TRIGGER commands_updated; DROP TRIGGER commands_deleted;"
+    "DROP TRIGGER checkpoints_inserted; DROP TRIGGER checkpoints_updated;"
+    "DROP TRIGGER checkpoints_deleted; DROP TRIGGER events_bound;"
+    "CREATE TABLE events_made ("
+    " row INTEGER PRIMARY KEY,"
+    " tenant TEXT NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " at INTEGER NOT NULL,"
+    " type TEXT NOT NULL CHECK (type IN ('execution', 'command', 'checkpoint', 'run')),"
+    " execution_id TEXT,"
+    " incarnation INTEGER,"
+    " command_id TEXT,"
+    " checkpoint_id TEXT,"
+    " run_id TEXT,"
+    " state TEXT NOT NULL,"
+    " host TEXT,"
+    " expires_at INTEGER,"
+    " exit_code INTEGER,"
+    " reason TEXT,"
+    " UNIQUE (tenant, seq)"
+    ") STRICT;"
+    "INSERT INTO events_made (row, tenant, seq, at, type, execution_id, incarnation, command_id,"
+    " checkpoint_id, state, host, expires_at, exit_code, reason)"
+    " SELECT row, tenant, seq, at, type, execution_id, incarnation, command_id, checkpoint_id,"
+    " state, host, expires_at, exit_code, reason FROM events;"
+    "DROP TABLE events;"
+    "ALTER TABLE events_made RENAME TO events;"
+    "CREATE TRIGGER events_bound AFTER INSERT ON events WHEN NEW.seq % 256 = 0 BEGIN"
+    " DELETE FROM events WHERE tenant = NEW.tenant AND seq <= NEW.seq - 10000; END;";
+
+#define RUN_EVENT(row, state)                                                                      \
+    " BEGIN INSERT INTO events (tenant, type, run_id, state, reason, seq, at) SELECT " row         \
+    ".tenant, 'run', " row ".run_id, " state ", " row ".outcome,"                                  \
+    " 1 + coalesce((SELECT max(seq) FROM events WHERE tenant = " row ".tenant), 0),"               \
+    " CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER); END;"
+
+static const char ON_RUN[] =
+    TRIGGER("runs_inserted", "INSERT ON runs", RUN_EVENT("NEW", "NEW.state"))
+    TRIGGER("runs_updated", "UPDATE ON runs WHEN OLD.state IS NOT NEW.state",
+            RUN_EVENT("NEW", "NEW.state"))
+    TRIGGER("runs_deleted", "DELETE ON runs", RUN_EVENT("OLD", "'deleted'"));
+
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
-    const char *scripts[12];
+    const char *scripts[16];
 };
 
 static const struct schema_step STEPS[] = {
@@ -251,6 +348,8 @@ static const struct schema_step STEPS[] = {
     {{EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW, ON_COMMAND,
       ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE}},
     {{RETENTION}},
+    {{RUNS, RUN_KEYS, RUN_EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW,
+      ON_COMMAND, ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE, ON_RUN}},
 };
 
 int schema_version(void)

@@ -11,6 +11,8 @@
 #define SCHEMA_ENDED "state IN ('terminated', 'failed') AND leftover = 0"
 /* A command that has ended and whose transcript has not been let go. */
 #define SCHEMA_TRANSCRIPT "transcript_bytes > 0"
+/* A run that is not settled. */
+#define SCHEMA_RUN_UNFINISHED "state IN ('starting', 'running')"
 #define SCHEMA_UNFINISHED "state IN ('queued', 'running')"
 
 /* The version that this service writes. */
