@@ -179,7 +179,14 @@ static int add_details(json_t *event, const struct api_change *c)
            json_object_set_new(event, "reason", api_string_or_null(c->reason));
 }
 
-json_t *api_event_change(const struct api_change *c)
+static json_t *change_of_run(const struct api_change *c)
+{
+    return json_pack("{s:I, s:s, s:o, s:s, s:s, s:s?}", "seq", (json_int_t)c->seq, "type", c->type,
+                     "at", api_time_or_null(c->at), "runId", c->run_id, "state", c->state,
+                     "outcome", c->reason);
+}
+
+static json_t *change_of_execution(const struct api_change *c)
 {
     json_t *event =
         json_pack("{s:I, s:s, s:o, s:s, s:I, s:s}", "seq", (json_int_t)c->seq, "type", c->type,
@@ -191,6 +198,11 @@ json_t *api_event_change(const struct api_change *c)
         return NULL;
     }
     return event;
+}
+
+json_t *api_event_change(const struct api_change *c)
+{
+    return c->run_id != NULL ? change_of_run(c) : change_of_execution(c);
 }
 
 json_t *api_event_gap(int64_t seq, int64_t at)

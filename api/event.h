@@ -52,16 +52,17 @@ json_t *api_event_exit(int64_t seq, int64_t at, json_t *command);
 struct api_change {
     int64_t seq;
     int64_t at;
-    const char *type; /* "execution", "command", "checkpoint" */
+    const char *type; /* "execution", "command", "checkpoint", "run" */
     const char *execution_id;
     unsigned incarnation;
     const char *command_id;
     const char *checkpoint_id;
+    const char *run_id; /* of a run, which has no execution */
     const char *state;
     const char *host;
     int64_t expires_at; /* -1: null */
     int exit_code;      /* -1: null */
-    const char *reason; /* or NULL */
+    const char *reason; /* or NULL; of a run its outcome */
 };
 json_t *api_event_change(const struct api_change *change);
 /* Events up to and including `seq` are not to be had any more. */

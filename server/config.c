@@ -73,36 +73,66 @@ static int read_cors_origins(struct config *c, const json_t *value, struct error
                         err);
 }
 
-static int read_git_roots(struct config *c, const json_t *value, struct error *err)
+struct roots_list {
+    struct config_roots **entries;
+    size_t *count;
+};
+
+static void free_roots(struct roots_list *list)
+{
+    for (size_t i = 0; i < *list->count; i++) {
+        free((*list->entries)[i].tenant);
+        free_strings((*list->entries)[i].roots);
+    }
+    free(*list->entries);
+}
+
+/* Tenants and the paths of each. */
+static int read_roots(const json_t *value, const char *field, struct roots_list *list,
+                      struct error *err)
 {
     static const char rule[] = "must map tenants to arrays of absolute paths";
     const char *tenant;
     json_t *roots;
 
     if (!json_is_object(value)) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, "gitRoots", "gitRoots %s", rule);
+        return error_set_field(err, ERROR_INVALID_REQUEST, field, "%s %s", field, rule);
     }
-    c->git_roots = calloc(json_object_size(value) + 1, sizeof(*c->git_roots));
-    if (c->git_roots == NULL) {
+    *list->entries = calloc(json_object_size(value) + 1, sizeof(**list->entries));
+    if (*list->entries == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     json_object_foreach((json_t *)(uintptr_t)value, tenant, roots)
     {
-        struct config_git_roots *entry = &c->git_roots[c->git_roots_count];
+        struct config_roots *entry = &(*list->entries)[*list->count];
 
         if (!id_is_valid(tenant)) {
-            return error_set_field(err, ERROR_INVALID_REQUEST, "gitRoots", "gitRoots %s", rule);
+            return error_set_field(err, ERROR_INVALID_REQUEST, field, "%s %s", field, rule);
         }
         entry->tenant = strdup(tenant);
         if (entry->tenant == NULL) {
             return error_set(err, ERROR_INTERNAL, "out of memory");
         }
-        c->git_roots_count++;
-        if (read_strings(roots, is_absolute, "gitRoots", rule, &entry->roots, err) != 0) {
+        (*list->count)++;
+        if (read_strings(roots, is_absolute, field, rule, &entry->roots, err) != 0) {
             return -1;
         }
     }
     return 0;
+}
+
+static int read_git_roots(struct config *c, const json_t *value, struct error *err)
+{
+    struct roots_list list = {&c->git_roots, &c->git_roots_count};
+
+    return read_roots(value, "gitRoots", &list, err);
+}
+
+static int read_ptc_roots(struct config *c, const json_t *value, struct error *err)
+{
+    struct roots_list list = {&c->ptc_roots, &c->ptc_roots_count};
+
+    return read_roots(value, "ptc.workspaceRoots", &list, err);
 }
 
 /* --- the file --- */
@@ -130,6 +160,12 @@ static int read_section(struct config *c, const char *section, json_t *object, s
     {
         const struct config_setting *s = config_setting_find(section, key);
 
+        if (strcmp(section, "ptc") == 0 && strcmp(key, "workspaceRoots") == 0) {
+            if (read_ptc_roots(c, value, err) != 0) {
+                return -1;
+            }
+            continue;
+        }
         if (s == NULL) {
             return unknown_key(err, section, key);
         }
@@ -232,8 +268,45 @@ static int make_absolute(char **path, struct error *err)
     return 0;
 }
 
+static bool is_mode(const char *text)
+{
+    return strcmp(text, "read-only") == 0 || strcmp(text, "workspace-write") == 0 ||
+           strcmp(text, "danger-full-access") == 0;
+}
+
+static int check_ptc(const struct config *c, struct error *err)
+{
+    bool full = strcmp(c->ptc_default_mode, "danger-full-access") == 0;
+
+    if (!is_mode(c->ptc_default_mode) || (full && !c->ptc_danger)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "ptc.defaultMode",
+                               "ptc.defaultMode must be read-only, workspace-write or, with "
+                               "ptc.allowFullAccess, danger-full-access");
+    }
+    if ((c->ptc_node != NULL && !is_absolute(c->ptc_node)) ||
+        (c->ptc_bwrap != NULL && !is_absolute(c->ptc_bwrap))) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "ptc",
+                               "ptc.node and ptc.bubblewrap must be absolute paths");
+    }
+    if (c->ptc_network && c->token_count == 0) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "ptc.network",
+                               "ptc.network can be host only with tokens configured");
+    }
+    if (c->ptc_first_id + c->ptc_id_count > UINT32_MAX ||
+        (c->ptc_first_id < c->native_first_id + c->native_id_count &&
+         c->native_first_id < c->ptc_first_id + c->ptc_id_count)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "ptc.firstId",
+                               "ptc.firstId and ptc.idCount must not lead beyond the last user "
+                               "id, nor to ids of native executions");
+    }
+    return 0;
+}
+
 static int complete(struct config *c, struct error *err)
 {
+    if (check_ptc(c, err) != 0) {
+        return -1;
+    }
     if (make_absolute(&c->data_dir, err) != 0) {
         return -1;
     }
@@ -299,21 +372,29 @@ void config_done(struct config *config)
 {
     config_settings_done(config);
     free_strings(config->cors_origins);
-    for (size_t i = 0; i < config->git_roots_count; i++) {
-        free(config->git_roots[i].tenant);
-        free_strings(config->git_roots[i].roots);
-    }
-    free(config->git_roots);
+    free_roots(&(struct roots_list){&config->git_roots, &config->git_roots_count});
+    free_roots(&(struct roots_list){&config->ptc_roots, &config->ptc_roots_count});
     config_tokens_done(config);
     *config = (struct config){0};
 }
 
-const char *const *config_git_roots_of(const struct config *config, const char *tenant)
+static const char *const *roots_of(const struct config_roots *entries, size_t count,
+                                   const char *tenant)
 {
-    for (size_t i = 0; i < config->git_roots_count; i++) {
-        if (strcmp(config->git_roots[i].tenant, tenant) == 0) {
-            return (const char *const *)config->git_roots[i].roots;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(entries[i].tenant, tenant) == 0) {
+            return (const char *const *)entries[i].roots;
         }
     }
     return NULL;
+}
+
+const char *const *config_git_roots_of(const struct config *config, const char *tenant)
+{
+    return roots_of(config->git_roots, config->git_roots_count, tenant);
+}
+
+const char *const *config_ptc_roots_of(const struct config *config, const char *tenant)
+{
+    return roots_of(config->ptc_roots, config->ptc_roots_count, tenant);
 }

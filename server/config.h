@@ -53,34 +53,74 @@
       "transcripts, since the command ended")                                                      \
     X(transcript_bytes_max, "transcriptMaxBytes", 17179869184, 0, 9007199254740991,                \
       "transcripts of ended commands together")                                                    \
+    X(run_age_max, "runMaxAgeMs", 604800000, 1000, 315360000000,                                   \
+      "runs of programs with their events and results, since they ended")                          \
+    X(run_bytes_max, "runMaxBytes", 17179869184, 0, 9007199254740991,                              \
+      "records, events and results of ended runs together")                                        \
     X(sweep_interval_ms, "sweepIntervalMs", 60000, 100, 3600000, "between two looks at all that")
 
-struct config_git_roots {
+/* The same within "ptc": runs of programs. What a request names is capped by the larger numbers. */
+#define CONFIG_PTC(X)                                                                              \
+    X(ptc_timeout_ms, "defaultTimeoutMs", 120000, 1, 2147483647, "time of a run that names none")  \
+    X(ptc_timeout_max_ms, "maxTimeoutMs", 600000, 1, 2147483647, "longest time of a run")          \
+    X(ptc_memory, "memoryBytes", 1073741824, 67108864, 1099511627776,                              \
+      "memory of a run that names none")                                                           \
+    X(ptc_memory_max, "maxMemoryBytes", 4294967296, 67108864, 1099511627776,                       \
+      "most memory of a run")                                                                      \
+    X(ptc_pids, "pids", 128, 16, 4194304, "processes and threads of a run that names none")        \
+    X(ptc_pids_max, "maxPids", 1024, 16, 4194304, "most processes and threads of a run")           \
+    X(ptc_cpu_ms, "cpuMs", 600000, 1, 86400000, "CPU time of a run that names none")               \
+    X(ptc_cpu_max_ms, "maxCpuMs", 3600000, 1, 86400000, "most CPU time of a run")                  \
+    X(ptc_heap, "heapBytes", 536870912, 16777216, 1099511627776,                                   \
+      "old generation of V8 of a run that names none")                                             \
+    X(ptc_heap_max, "maxHeapBytes", 2147483648, 16777216, 1099511627776, "most of it")             \
+    X(ptc_output, "outputBytes", 67108864, 4, 268435456,                                           \
+      "logs and value of a run that names none")                                                   \
+    X(ptc_output_max, "maxOutputBytes", 67108864, 4, 268435456, "most of it")                      \
+    X(ptc_message_max, "maxMessageBytes", 134217728, 65536, 536870912,                             \
+      "a frame, calls outstanding and answers queued of a run, each")                              \
+    X(ptc_pending_max, "maxPendingCalls", 128, 1, 65536, "calls of a run that wait for an answer") \
+    X(ptc_pool_size, "poolSize", 2, 0, 256, "processes kept ready of each kind in use")            \
+    X(ptc_pool_max, "maxPool", 8, 0, 1024, "processes kept ready together")                        \
+    X(ptc_first_id, "firstId", 1880096768, 65536, 4294901759,                                      \
+      "first of the user and group ids that runs have outside, one each")                          \
+    X(ptc_id_count, "idCount", 4096, 1, 65536, "how many ids there are")
+
+/* Per tenant, absolute paths. */
+struct config_roots {
     char *tenant;
-    char **roots; /* NULL-ended absolute paths */
+    char **roots; /* NULL-ended */
 };
 
 struct config {
 #define X(member, key, def, min, max, what) int64_t member;
     CONFIG_NUMBERS(X)
     CONFIG_RETENTION(X)
+    CONFIG_PTC(X)
 #undef X
-    char *listen;               /* "listen", 127.0.0.1:8470 */
-    char *data_dir;             /* "dataDirectory", ./data; made absolute */
-    char *checkpoint_dir;       /* "checkpointDirectory", <data>/checkpoints; absolute */
-    char *docker_socket;        /* "docker": {"socket": …}, /var/run/docker.sock */
-    bool docker_pull;           /* "docker": {"pull": "missing" | "never"}; missing */
-    char *native_images;        /* "native": {"images": …}, <data>/native/images; absolute */
-    bool native_fetch;          /* "native": {"fetch": "missing" | "never"}; missing */
-    int64_t native_first_id;    /* "native": {"firstId": …} */
-    int64_t native_id_count;    /* "native": {"idCount": …} */
-    char *default_host;         /* "defaultHost": "native" | "docker"; NULL: chosen */
-    bool allow_unpinned_images; /* "allowUnpinnedImages", false */
-    bool require_fencing;       /* "requireFencing", false */
-    bool compress_checkpoints;  /* "checkpointCompression": "zstd" | "none"; zstd */
-    char **cors_origins;        /* "corsOrigins", NULL-ended */
-    struct config_git_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
+    char *listen;                   /* "listen", 127.0.0.1:8470 */
+    char *data_dir;                 /* "dataDirectory", ./data; made absolute */
+    char *checkpoint_dir;           /* "checkpointDirectory", <data>/checkpoints; absolute */
+    char *docker_socket;            /* "docker": {"socket": …}, /var/run/docker.sock */
+    bool docker_pull;               /* "docker": {"pull": "missing" | "never"}; missing */
+    char *native_images;            /* "native": {"images": …}, <data>/native/images; absolute */
+    bool native_fetch;              /* "native": {"fetch": "missing" | "never"}; missing */
+    int64_t native_first_id;        /* "native": {"firstId": …} */
+    int64_t native_id_count;        /* "native": {"idCount": …} */
+    char *default_host;             /* "defaultHost": "native" | "docker"; NULL: chosen */
+    bool allow_unpinned_images;     /* "allowUnpinnedImages", false */
+    bool require_fencing;           /* "requireFencing", false */
+    bool compress_checkpoints;      /* "checkpointCompression": "zstd" | "none"; zstd */
+    char **cors_origins;            /* "corsOrigins", NULL-ended */
+    struct config_roots *git_roots; /* "gitRoots": {"<tenant>": ["/srv/repositories"]} */
     size_t git_roots_count;
+    char *ptc_node;                 /* "ptc": {"node": …}; NULL: node of PATH */
+    char *ptc_bwrap;                /* "ptc": {"bubblewrap": …}; NULL: bwrap of PATH */
+    char *ptc_default_mode;         /* "ptc": {"defaultMode": …}, read-only */
+    bool ptc_danger;                /* "ptc": {"allowFullAccess": true | false}; false */
+    bool ptc_network;               /* "ptc": {"network": "host" | "none"}; none */
+    struct config_roots *ptc_roots; /* "ptc": {"workspaceRoots": {"<tenant>": […]}} */
+    size_t ptc_roots_count;
     struct token *tokens; /* "tokens": [{"sha256", "tenant", "scopes"}]; none: loopback only */
     size_t token_count;
     enum log_level log_level; /* "logLevel": debug | info | warn | error */
@@ -103,6 +143,7 @@ void config_done(struct config *config);
 /* Prints the table of keys: one line each with key, default, range and what it is. */
 void config_describe(FILE *out);
 /* The roots of a tenant, NULL-ended, or NULL. Borrowed. */
+const char *const *config_ptc_roots_of(const struct config *config, const char *tenant);
 const char *const *config_git_roots_of(const struct config *config, const char *tenant);
 
 #endif

@@ -31,6 +31,10 @@ struct config_setting {
     {                                                                                              \
         NULL, key, KIND_BOOL, offsetof(struct config, member), 0, 0, 0, def, NULL, NULL, what      \
     }
+#define BOOL_IN(section, key, member, def, what)                                                   \
+    {                                                                                              \
+        section, key, KIND_BOOL, offsetof(struct config, member), 0, 0, 0, def, NULL, NULL, what   \
+    }
 #define CHOICE(section, key, member, on, off, what)                                                \
     {                                                                                              \
         section, key, KIND_CHOICE, offsetof(struct config, member), 0, 0, 0, on, on, off, what     \
@@ -53,6 +57,14 @@ static const struct config_setting settings[] = {
      "first of the user and group ids that native executions have outside, two each"},
     {"native", "idCount", KIND_NUMBER, offsetof(struct config, native_id_count), 65536, 2,
      4294836224, NULL, NULL, NULL, "how many ids there are"},
+    STRING("ptc", "node", ptc_node, NULL,
+           "Node.js, 22.13 or newer, that runs programs; the first of PATH when left out"),
+    STRING("ptc", "bubblewrap", ptc_bwrap, NULL, "bwrap; the first of PATH when left out"),
+    STRING("ptc", "defaultMode", ptc_default_mode, "read-only",
+           "read-only, workspace-write or danger-full-access"),
+    BOOL_IN("ptc", "allowFullAccess", ptc_danger, "false", "runs may ask for danger-full-access"),
+    {"ptc", "network", KIND_CHOICE, offsetof(struct config, ptc_network), 0, 0, 0, "none", "host",
+     "none", "runs may ask for the machine's network: host or none"},
     STRING(NULL, "defaultHost", default_host, NULL,
            "native or docker; native where the machine allows it when left out"),
     BOOL("allowUnpinnedImages", allow_unpinned_images, "false", "take images without a digest"),
@@ -69,6 +81,11 @@ static const struct config_setting settings[] = {
     {"retention", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,         \
      NULL,        NULL, what},
         CONFIG_RETENTION(X)
+#undef X
+#define X(member, key, def, min, max, what)                                                        \
+    {"ptc", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,               \
+     NULL,  NULL, what},
+            CONFIG_PTC(X)
 #undef X
 };
 
@@ -378,6 +395,8 @@ void config_describe(FILE *out)
             "origins whose pages may call, e.g. [\"https://host\"]");
     fprintf(out, "  %-23s %-21s %s\n", "gitRoots", "{}",
             "per tenant, below which paths repositories may lie");
+    fprintf(out, "  %-23s %-21s %s\n", "ptc.workspaceRoots", "{}",
+            "per tenant, below which paths workspaces of runs may lie");
     fprintf(out, "  %-23s %-21s %s\n", "tokens", "-",
             "who may ask: [{\"sha256\", \"tenant\", \"scopes\"}]; exechost token makes one");
 }

@@ -11,6 +11,7 @@
 #include "server/services/idempotency.h"
 #include "server/services/live.h"
 #include "server/services/retention.h"
+#include "server/services/runs.h"
 #include "store/events.h"
 
 #include <string.h>
@@ -209,7 +210,7 @@ static int open_parts(struct service *s, struct error *err)
         cancel_new(&s->stop, err) != 0 || make_pool(s, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
         live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
-        idempotency_new(s, &s->idempotency, err) != 0) {
+        idempotency_new(s, &s->idempotency, err) != 0 || runs_new(s, &s->runs, err) != 0) {
         return -1;
     }
     store_event_watch(s->store, on_events, s);
@@ -251,7 +252,7 @@ int service_start(const struct config *config, struct service **out, struct erro
     }
     s->config = config;
     pthread_mutex_init(&s->report_lock, NULL);
-    if (open_parts(s, err) != 0 || reconcile_load(s, err) != 0) {
+    if (open_parts(s, err) != 0 || reconcile_load(s, err) != 0 || runs_reconcile(s, err) != 0) {
         service_free(s);
         return -1;
     }
@@ -283,10 +284,11 @@ void service_drain(struct service *s)
     struct live_totals totals;
     live_count(s->live, &totals);
     log_info("draining", NULL);
-    while (totals.turns > 0 && clock_mono_ms() < until) {
+    while ((totals.turns > 0 || runs_living(s) > 0) && clock_mono_ms() < until) {
         nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_MS * 1000000L}, NULL);
         live_count(s->live, &totals);
     }
+    runs_stop(s, "the service is stopping");
 }
 
 void service_free(struct service *s)
@@ -305,6 +307,7 @@ void service_free(struct service *s)
     for (unsigned i = 0; i < s->host_count; i++) {
         s->hosts[i].host->ops->stop(s->hosts[i].host);
     }
+    runs_stop(s, "the service is stopping");
     if (s->timers != NULL) {
         timers_stop(s->timers);
     }
@@ -314,6 +317,7 @@ void service_free(struct service *s)
         s->hosts[i].host->ops->free(s->hosts[i].host);
         pthread_mutex_destroy(&s->hosts[i].lock);
     }
+    runs_free(s->runs);
     idempotency_free(s->idempotency);
     checkpoints_free(s->checkpoints);
     live_free(s->live);

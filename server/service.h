@@ -18,6 +18,7 @@
 struct live;
 struct checkpoints;
 struct idempotency;
+struct runs;
 
 enum { SERVICE_HOSTS_MAX = 4 };
 
@@ -61,6 +62,7 @@ struct service {
     struct checkpoints *checkpoints;
     struct idempotency *idempotency;
     struct cancel *stop; /* fired at the end: interrupts what reads a lot */
+    struct runs *runs;
     struct service_host hosts[SERVICE_HOSTS_MAX];
     unsigned host_count;
     struct http_server *http;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The demonstration of script/run --demo: a git workspace in, a command, a checkpoint, terminate,
-# restore, the file's content back. Leaves nothing behind. Sourced.
+# restore, the file's content back; a program that calls a binding. Leaves nothing behind. Sourced.
 
 DEMO_DIR=
 
@@ -76,5 +76,13 @@ demo_run() {
         '{"command":"cat","args":["output.txt"]}'
     demo_expect 'INPUT OF THE DEMONSTRATION'
     demo_step "terminate the restored execution" DELETE /v1/executions/demo-restored
-    step "the file written before the checkpoint came back; done"
+
+    demo_step "run a program of a model, which calls a binding" POST "/v1/ptc/runs?wait=false" \
+        "{\"runId\":\"demo-$$\",\"program\":\"const n: number = await host.number({of: 'the day'}); console.log('got', n); return n + 1\",\"description\":\"the demonstration\",\"bindings\":[{\"global\":\"host\",\"functions\":[\"number\"]}]}"
+    demo_step "the call that it waits for" GET "/v1/ptc/runs/demo-$$/calls?waitMs=20000"
+    demo_expect '"number"'
+    demo_step "answer it" POST "/v1/ptc/runs/demo-$$/calls/1" '{"ok":true,"value":41}'
+    demo_step "its result" GET "/v1/ptc/runs/demo-$$?waitMs=20000"
+    demo_expect '"value":42'
+    step "the file written before the checkpoint came back, the program got its answer; done"
 }

@@ -28,3 +28,8 @@ node_ensure() {
     mkdir -p "$EXECHOST_BUILD/node/bin"
     ln -sfn "../node_modules/$name/bin/node" "$EXECHOST_BUILD/node/bin/node"
 }
+
+# Has the service, which takes the first of PATH, find the one that node_ensure brought.
+node_use() {
+    node_is_new || PATH="$EXECHOST_BUILD/node/bin:$PATH"
+}

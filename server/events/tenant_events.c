@@ -35,6 +35,7 @@ static json_t *event_of(const struct store_event *row)
         .incarnation = row->incarnation,
         .command_id = row->command_id,
         .checkpoint_id = row->checkpoint_id,
+        .run_id = row->run_id,
         .state = row->state,
         .host = row->host,
         .expires_at = row->expires_at == 0 ? -1 : row->expires_at,

@@ -1,7 +1,8 @@
-/* What changes of a tenant's executions, commands and checkpoints, as a stream of events. Holds its
- * place between two fills and nothing else. Where events are gone between the place and the oldest
- * one kept, or the place is behind the newest one (the store is another than it was), a `gap` event
- * says from where on the stream is whole. One thread at a time; blocks for reads of the store. */
+/* What changes of a tenant's executions, commands, checkpoints and runs, as a stream of events.
+ * Holds its place between two fills and nothing else. Where events are gone between the place and
+ * the oldest one kept, or the place is behind the newest one (the store is another than it was), a
+ * `gap` event says from where on the stream is whole. One thread at a time; blocks for reads of the
+ * store. */
 #ifndef EXECHOST_SERVER_EVENTS_TENANT_EVENTS_H
 #define EXECHOST_SERVER_EVENTS_TENANT_EVENTS_H
 

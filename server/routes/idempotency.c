@@ -73,13 +73,14 @@ static void replay_stored(struct http_exchange *x, struct store_answer *answer)
     }
 }
 
-/* A command's answer as a stream is not stored: its transcript is. */
+/* An answer as a stream is not stored: the transcript of a command and the log of a run are. */
 static bool wants_stream(const struct http_exchange *x, const struct store_idempotency *found)
 {
     struct error err = ERROR_INIT;
     bool wait = false;
-    return found->resource.kind == STORE_RESOURCE_COMMAND && found->answer.status == 201 &&
-           route_wait(x, &wait, &err) == 0 && wait &&
+    bool streams = found->resource.kind == STORE_RESOURCE_COMMAND ||
+                   found->resource.kind == STORE_RESOURCE_RUN;
+    return streams && found->answer.status == 201 && route_wait(x, &wait, &err) == 0 && wait &&
            api_event_accept(http_header(x, "Accept"), API_EVENT_JSON) != API_EVENT_JSON;
 }
 

@@ -4,9 +4,11 @@
 #include "server/routes/common.h"
 #include "server/routes/provision_wait.h"
 #include "server/routes/routes.h"
+#include "server/routes/run_wait.h"
 #include "server/services/commands.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
+#include "server/services/runs.h"
 #include "store/checkpoints.h"
 
 #include <string.h>
@@ -139,6 +141,22 @@ static void resume_command(struct http_exchange *x, const struct store_resource 
     route_await_command(x, &row, execution);
 }
 
+/* --- runs --- */
+
+static void resume_run(struct http_exchange *x, const struct store_resource *resource)
+{
+    struct service *s = http_service(x);
+    struct error err = ERROR_INIT;
+    _cleanup_(store_run_done) struct store_run row = {0};
+    if (store_run_get(s->store, http_tenant(x), resource->id, &row, &err) == 0) {
+        route_await_run(x, resource->id);
+    } else if (err.code == ERROR_PTC_RUN_NOT_FOUND) {
+        http_handle(x);
+    } else {
+        route_fail(x, &err);
+    }
+}
+
 /* --- all --- */
 
 /* What would have its effect a second time. */
@@ -168,6 +186,7 @@ void route_resume(struct http_exchange *x, const struct store_resource *resource
     case STORE_RESOURCE_EXECUTION: resume_execution(x, resource); break;
     case STORE_RESOURCE_COMMAND: resume_command(x, resource); break;
     case STORE_RESOURCE_CHECKPOINT: route_reply_checkpoint_created(x, resource->id); break;
+    case STORE_RESOURCE_RUN: resume_run(x, resource); break;
     case STORE_RESOURCE_NONE: run_again(x); break;
     }
 }
@@ -207,6 +226,7 @@ bool route_resource_is_final(struct http_exchange *x, const struct store_resourc
     case STORE_RESOURCE_EXECUTION: return execution_is_final(x, resource, &err);
     case STORE_RESOURCE_COMMAND: return command_is_final(x, resource, &err);
     case STORE_RESOURCE_CHECKPOINT: return false; /* it is there */
+    case STORE_RESOURCE_RUN: return runs_is_final(http_service(x), http_tenant(x), resource->id);
     case STORE_RESOURCE_NONE: return true;
     }
     return true;

@@ -54,6 +54,16 @@ void route_image_list(struct http_exchange *x);
 void route_image_fetch(struct http_exchange *x);
 void route_image_remove(struct http_exchange *x);
 
+void route_ptc(struct http_exchange *x);
+void route_ptc_resolve(struct http_exchange *x);
+void route_run_create(struct http_exchange *x);
+void route_run_list(struct http_exchange *x);
+void route_run_get(struct http_exchange *x);
+void route_run_delete(struct http_exchange *x);
+void route_run_events(struct http_exchange *x);
+void route_run_calls(struct http_exchange *x);
+void route_run_answer(struct http_exchange *x);
+
 void route_host(struct http_exchange *x);
 void route_health(struct http_exchange *x);
 void route_ready(struct http_exchange *x);

@@ -8,10 +8,13 @@ enum {
     BODY_SMALL = 64 * 1024,
     BODY_CONFIGURED = 1,
     BODY_IMPORT = 2,
-    BODY_UPLOAD = 3
+    BODY_UPLOAD = 3,
+    BODY_ANSWER = 4,
+    ANSWER_AROUND = 64, /* bytes of an answer around its value */
 };
 
-/* The last three stand for `maxBodyBytes`, `maxImportBytes` and `maxUploadBytes`. */
+/* What is below BODY_SMALL stands for `maxBodyBytes`, `maxImportBytes`, `maxUploadBytes` and
+ * `ptc.maxMessageBytes`. */
 static struct http_route routes[] = {
     {"POST", "/v1/executions", ROUTE_JOB, route_execution_create, BODY_CONFIGURED, "wait"},
     {"GET", "/v1/executions", ROUTE_INLINE, route_execution_list, 0,
@@ -75,6 +78,17 @@ static struct http_route routes[] = {
     {"POST", "/v1/images", ROUTE_JOB | ROUTE_LONG, route_image_fetch, BODY_SMALL, ""},
     {"DELETE", "/v1/images", ROUTE_JOB, route_image_remove, 0, "reference host"},
 
+    {"GET", "/v1/ptc", ROUTE_JOB, route_ptc, 0, ""},
+    {"POST", "/v1/ptc/resolve", ROUTE_JOB, route_ptc_resolve, BODY_CONFIGURED, ""},
+    {"POST", "/v1/ptc/runs", ROUTE_JOB, route_run_create, BODY_CONFIGURED, "wait"},
+    {"GET", "/v1/ptc/runs", ROUTE_INLINE, route_run_list, 0, "limit cursor"},
+    {"GET", "/v1/ptc/runs/{runId}", ROUTE_INLINE, route_run_get, 0, "waitMs"},
+    {"DELETE", "/v1/ptc/runs/{runId}", ROUTE_INLINE, route_run_delete, 0, "reason"},
+    {"GET", "/v1/ptc/runs/{runId}/events", ROUTE_INLINE, route_run_events, 0, "after follow"},
+    {"GET", "/v1/ptc/runs/{runId}/calls", ROUTE_INLINE, route_run_calls, 0, "state after waitMs"},
+    {"POST", "/v1/ptc/runs/{runId}/calls/{callId}", ROUTE_INLINE, route_run_answer, BODY_ANSWER,
+     ""},
+
     {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},
     {"GET", "/healthz", ROUTE_INLINE | ROUTE_PUBLIC, route_health, 0, ""},
     {"GET", "/readyz", ROUTE_INLINE | ROUTE_PUBLIC, route_ready, 0, ""},
@@ -91,6 +105,8 @@ const struct http_route *routes_table(const struct config *config, size_t *count
             routes[i].body_max = (size_t)config->import_max;
         } else if (routes[i].body_max == BODY_UPLOAD) {
             routes[i].body_max = (size_t)config->upload_max;
+        } else if (routes[i].body_max == BODY_ANSWER) {
+            routes[i].body_max = (size_t)config->ptc_message_max + ANSWER_AROUND;
         }
     }
     *count = ARRAY_SIZE(routes);

@@ -2,9 +2,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/events/run_events.h"
 #include "server/services/checkpoints.h"
 #include "store/readers.h"
 #include "store/retention.h"
+#include "store/runs.h"
 #include "store/transcript.h"
 
 enum { FIRST_MS = 1000, AGAIN_MS = 50 };
@@ -107,6 +109,24 @@ static int let_record_go(struct service *s, const struct store_overdue *o, struc
     return result == 0 ? 1 : -1;
 }
 
+/* --- runs --- */
+
+/* 1 when it went, 0 when it is being read, -1. */
+static int let_run_go(struct service *s, const struct store_overdue *o, struct error *err)
+{
+    struct store_reader remover;
+    const struct store_run_log_name name = {s->config->data_dir, o->tenant, o->id};
+    if (!store_removal_begin(store_readers(s->store), &remover, run_events_reading(o->row))) {
+        return 0;
+    }
+    int result = store_run_log_remove(&name, err);
+    if (result == 0) {
+        result = store_run_delete(s->store, o->row, err);
+    }
+    store_reader_end(&remover);
+    return result == 0 ? 1 : -1;
+}
+
 /* --- a look --- */
 
 /* Each returns 1 when there may be more, 0, or -1. */
@@ -160,12 +180,31 @@ static int sweep_records(struct service *s, struct error *err)
     return went == STORE_OVERDUE_MAX;
 }
 
+static int sweep_runs(struct service *s, struct error *err)
+{
+    const struct config *c = s->config;
+    struct store_overdue_list list;
+    int went = 0;
+    if (store_retention_overdue(s->store, STORE_KEPT_RUNS, before(s, c->run_age_max),
+                                c->run_bytes_max, &list, err) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        int result = let_run_go(s, &list.items[i], err);
+        if (result < 0) {
+            return -1;
+        }
+        went += result;
+    }
+    return went == STORE_OVERDUE_MAX;
+}
+
 static void arm(struct service *s, int64_t in_ms);
 
 static void sweep(void *arg)
 {
     static int (*const parts[])(struct service *, struct error *) = {
-        sweep_checkpoints, sweep_transcripts, sweep_records};
+        sweep_checkpoints, sweep_transcripts, sweep_records, sweep_runs};
     struct service *s = arg;
     bool more = false;
     if (!clock_trust_ask(&s->clock_trust, clock_wall_ms(), clock_mono_ms())) {
