@@ -1,7 +1,10 @@
 """How the tables are laid out: what fits a line stands on one, the rest is broken up."""
 import json
+import re
 
 WIDTH = 100
+# Half of a pair is no text that a file can hold as it is.
+LONE = re.compile("[\ud800-\udfff]")
 
 
 def laid_out(value, indent=0):
@@ -22,5 +25,6 @@ def laid_out(value, indent=0):
 def rewrite(directory):
     for path in sorted(directory.glob("*.json")):
         text = laid_out(json.loads(path.read_text(encoding="utf-8"))) + "\n"
+        text = LONE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
         if text != path.read_text(encoding="utf-8"):
             path.write_text(text, encoding="utf-8")

@@ -103,6 +103,8 @@ def missing_for(world, row):
             return "no Docker engine answers"
         if need == "faults" and not has_fault_points(world.binary):
             return "the binary was built without fault points"
+    if row["id"].startswith("ptc-") and world.node is None:
+        return "there is no Node.js of 22.13 or newer"
     return None
 
 
@@ -163,7 +165,7 @@ def main():
     if arguments.format:
         layout.rewrite(HERE)
         return 0
-    rows = table.load(HERE, arguments.host)
+    rows = table.load(HERE, arguments.host, bool(arguments.only))
     if arguments.only:
         rows = [row for row in rows
                 if any(fnmatch.fnmatch(row["id"], pattern) for pattern in arguments.only)]

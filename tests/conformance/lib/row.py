@@ -7,7 +7,7 @@ import threading
 import urllib.parse
 import uuid
 
-from . import actions, client, host_actions, native, streams
+from . import actions, client, host_actions, native, ptc_actions, streams
 from .match import Mismatch, match
 from .proxy import Proxy
 from .schema import Violation
@@ -17,7 +17,7 @@ from .values import Unknown, edited, fill, pointer_get
 STEP_KEYS = {"call", "json", "body", "headers", "query", "expect", "save", "within", "set",
              "remove", "template", "note", "timeout", "repeat", "onHost", "unix", "bodyFile",
              "saveBody"}
-ACTIONS = {**actions.ACTIONS, **host_actions.ACTIONS}
+ACTIONS = {**actions.ACTIONS, **host_actions.ACTIONS, **ptc_actions.ACTIONS}
 
 
 class Failure(Exception):

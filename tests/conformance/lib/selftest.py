@@ -5,9 +5,11 @@ import json
 from .schema import Document, Violation
 
 # Fields that may be absent by the document's own word: deleting them is no fault.
-OPTIONAL = {"field", "phase", "causes", "checkpointId"}
+OPTIONAL = {"field", "phase", "causes", "checkpointId", "errorClass", "error", "enforcement"}
 # Objects whose keys belong to the caller: they are retyped as a whole, never by key.
 OPEN = {"metadata", "labels", "environment"}
+# What a program or its client hands over: any value, or none.
+OPAQUE = {"value", "argument"}
 # What no idempotency key keeps, and what is refused before one is looked at.
 NOT_REPLAYED = {"401", "403", "405", "413", "415", "429", "503", "507"}
 
@@ -23,7 +25,7 @@ def fields(value, path=()):
     if isinstance(value, dict):
         for key, item in value.items():
             yield path + (key,)
-            if key not in OPEN:
+            if key not in OPEN | OPAQUE:
                 yield from fields(item, path + (key,))
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -41,12 +43,15 @@ def is_optional(sample, path):
         return False
     if path[-1] == "checkpointId":
         return len(path) > 1 and path[-2] == "termination"
+    if path[-1] in ("errorClass", "error", "enforcement"):
+        return path[-1] != "enforcement" or path[-2:-1] == ("sandbox",)
     return "requestId" in parent_of(sample, path)
 
 
 def mutations(sample):
     for path in fields(sample):
-        if not is_optional(sample, path):
+        opaque = path[-1] in OPAQUE
+        if not is_optional(sample, path) and not opaque:
             changed = copy.deepcopy(sample)
             del parent_of(changed, path)[path[-1]]
             yield "deleted", path, changed
@@ -54,6 +59,8 @@ def mutations(sample):
         parent = parent_of(changed, path)
         parent[path[-1] + "X"] = parent.pop(path[-1])
         yield "renamed", path, changed
+        if opaque:
+            continue
         changed = copy.deepcopy(sample)
         parent = parent_of(changed, path)
         parent[path[-1]] = other_type(parent[path[-1]])

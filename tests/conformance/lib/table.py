@@ -3,7 +3,8 @@ import json
 
 
 KEYS = {"id", "anchor", "promise", "steps", "hosts", "vars", "exclusive", "needs", "service",
-        "cases", "only", "seconds"}
+        "cases", "only", "seconds", "anyHost"}
+FIRST_HOST = "docker"
 NOT_TABLES = {"templates.json", "config.json"}
 
 
@@ -11,7 +12,9 @@ class BadTable(Exception):
     """A file that is not a list of rows."""
 
 
-def load(directory, host):
+def load(directory, host, all_rows=True):
+    """Those of the host. A row that is the same on any host (`anyHost`) is run with the first
+    only, unless all are asked for."""
     rows, seen = [], set()
     for path in sorted(directory.glob("*.json")):
         if path.name in NOT_TABLES:
@@ -22,7 +25,8 @@ def load(directory, host):
                 if item["id"] in seen:
                     raise BadTable(f"{path.name}: {item['id']} is there twice")
                 seen.add(item["id"])
-                if host in item.get("only", [host]):
+                elsewhere = item.get("anyHost") and host != FIRST_HOST and not all_rows
+                if host in item.get("only", [host]) and not elsewhere:
                     rows.append(item)
     return rows
 

@@ -67,6 +67,8 @@ def fill(value, variables):
     if isinstance(value, dict):
         if len(value) == 1:
             (key, argument), = value.items()
+            if key == "$literal":
+                return argument
             if key in GENERATORS:
                 return GENERATORS[key](fill(argument, variables))
         return {fill_text(key, variables): fill(item, variables) for key, item in value.items()}

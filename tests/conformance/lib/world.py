@@ -4,7 +4,7 @@ import pathlib
 import threading
 import uuid
 
-from . import gitrepo, native
+from . import gitrepo, native, node
 from .engine import Engine
 from .schema import Document
 from .service import Service
@@ -26,6 +26,9 @@ class World:
         self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
         self.templates = json.loads((HERE / "templates.json").read_text(encoding="utf-8"))
         self.config = json.loads((HERE / "config.json").read_text(encoding="utf-8"))
+        self.node = node.find()
+        if self.node is None:
+            self.config["ptc"].pop("node")
         self.lock = threading.Lock()
         self.samples = {}
         self.service = None
@@ -33,6 +36,7 @@ class World:
     def variables(self):
         known = {"host": self.host, "gitRoot": str(self.git_root),
                  "engineSocket": self.engine.socket, "binary": str(self.binary),
+                 "node": self.node or "",
                  "nativeImages": str(self.directory / "images")}
         for name, forms in self.images.items():
             for form, reference in forms.items():
