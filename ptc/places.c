@@ -18,7 +18,10 @@ static bool is_within(const char *path, const char *top)
     while (len > 0 && top[len - 1] == '/') {
         len--;
     }
-    return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
+    if (strlen(path) < len || memcmp(path, top, len) != 0) {
+        return false;
+    }
+    return path[len] == '/' || path[len] == '\0';
 }
 
 static bool is_allowed(const char *path, const char *const *roots)
@@ -108,7 +111,7 @@ json_t *ptc_places_cwd(json_t *wanted, const struct ptc_spec *spec, struct error
 {
     const char *workspace =
         spec->workspace_root != NULL ? spec->workspace_root : PTC_PRIVATE_WORKSPACE;
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
     if (wanted == NULL) {
         return json_string(workspace);
     }

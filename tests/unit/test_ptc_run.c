@@ -208,7 +208,7 @@ static void test_replaced_intrinsics(void **state)
 
 static void test_many(void **state)
 {
-    enum { COUNT = 30 };
+    enum { COUNT = 50 };
     struct ptc_seen seen[COUNT];
     (void)state;
     for (int i = 0; i < COUNT; i++) {
