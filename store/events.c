@@ -11,7 +11,7 @@
     X(incarnation, FIELD_UNSIGNED)                                                                 \
     X(command_id, FIELD_TEXT)                                                                      \
     X(checkpoint_id, FIELD_TEXT)                                                                   \
-    X(run_id, FIELD_TEXT)                                                                   \
+    X(run_id, FIELD_TEXT)                                                                          \
     X(state, FIELD_TEXT)                                                                           \
     X(host, FIELD_TEXT)                                                                            \
     X(expires_at, FIELD_TIME)                                                                      \

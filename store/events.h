@@ -1,5 +1,5 @@
-/* What changed, in order, for each tenant: executions, commands, checkpoints and runs. Triggers of the
- * schema write an event in the transaction that makes the change, whoever makes it; nobody else
+/* What changed, in order, for each tenant: executions, commands, checkpoints and runs. Triggers of
+ * the schema write an event in the transaction that makes the change, whoever makes it; nobody else
  * writes any. `seq` has no gaps and starts at 1; the newest STORE_EVENTS_KEPT of a tenant, and up
  * to STORE_EVENTS_SLACK older ones, are kept. See store.h for threads and errors. */
 #ifndef EXECHOST_STORE_EVENTS_H

@@ -16,10 +16,8 @@ static const struct sql_points RELEASE_POINTS = SQL_POINTS("idempotency.release"
 static const struct sql_points SWEEP_POINTS = SQL_POINTS("idempotency.sweep");
 
 static const char *const KINDS[] = {
-    [STORE_RESOURCE_NONE] = "",
-    [STORE_RESOURCE_EXECUTION] = "execution",
-    [STORE_RESOURCE_COMMAND] = "command",
-    [STORE_RESOURCE_CHECKPOINT] = "checkpoint",
+    [STORE_RESOURCE_NONE] = "",           [STORE_RESOURCE_EXECUTION] = "execution",
+    [STORE_RESOURCE_COMMAND] = "command", [STORE_RESOURCE_CHECKPOINT] = "checkpoint",
     [STORE_RESOURCE_RUN] = "run",
 };
 

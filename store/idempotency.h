@@ -3,8 +3,8 @@
  *
  * A key is open from its claim until the answer is stored. The resource that a request makes is
  * bound to its open key by the very transaction that inserts the resource's row (member `claim` of
- * store_execution, store_command, store_checkpoint and store_run): after a crash an open key without a
- * resource made none, and one with a resource made that one. */
+ * store_execution, store_command, store_checkpoint and store_run): after a crash an open key
+ * without a resource made none, and one with a resource made that one. */
 #ifndef EXECHOST_STORE_IDEMPOTENCY_H
 #define EXECHOST_STORE_IDEMPOTENCY_H
 

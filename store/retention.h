@@ -1,7 +1,7 @@
 /* What is old enough, or too much, to be let go: checkpoints, transcripts of ended commands,
- * records of ended executions, settled runs. Age counts from when a thing came here or ended; bytes are those of
- * its files, and for records those of its texts and of its commands' with a fixed part for each
- * row. See store.h for threads and errors. */
+ * records of ended executions, settled runs. Age counts from when a thing came here or ended; bytes
+ * are those of its files, and for records those of its texts and of its commands' with a fixed part
+ * for each row. See store.h for threads and errors. */
 #ifndef EXECHOST_STORE_RETENTION_H
 #define EXECHOST_STORE_RETENTION_H
 

@@ -31,8 +31,8 @@ static int directory_of(const struct store_run_log_name *name, char out[PATH_MAX
 
 static int path_of(const struct store_run_log_name *name, char out[PATH_MAX], struct error *err)
 {
-    int len =
-        snprintf(out, PATH_MAX, "%s/runs/%s/%s.ndjson", name->directory, name->tenant, name->run_id);
+    int len = snprintf(out, PATH_MAX, "%s/runs/%s/%s.ndjson", name->directory, name->tenant,
+                       name->run_id);
 
     return len < PATH_MAX ? 0 : error_set(err, ERROR_INTERNAL, "the path of a run is too long");
 }
@@ -77,8 +77,7 @@ int store_run_log_reopen(const struct store_run_log_name *name, int64_t size,
     return open_log(name, size, out, err);
 }
 
-int store_run_log_append(struct store_run_log *log, const void *data, size_t len,
-                         struct error *err)
+int store_run_log_append(struct store_run_log *log, const void *data, size_t len, struct error *err)
 {
     int fault = fault_point("store.run.append");
 

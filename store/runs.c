@@ -24,8 +24,8 @@
     X(log_bytes, FIELD_INT64)
 
 #define MEMBER(name, type) {type, offsetof(struct store_run, name)},
-static const struct field FIELDS[] = {FIXED(MEMBER) MEMBER(state, FIELD_STATE)
-                                          CHANGING(MEMBER) MEMBER(spec, FIELD_TEXT)};
+static const struct field FIELDS[] = {FIXED(MEMBER) MEMBER(state, FIELD_STATE) CHANGING(MEMBER)
+                                          MEMBER(spec, FIELD_TEXT)};
 #define ONE(name, type) +1
 enum { FIXED_COUNT = 0 FIXED(ONE), CHANGING_COUNT = 1 CHANGING(ONE) };
 
@@ -80,11 +80,10 @@ static int check_id_free(struct sql *s, const struct store_run *r, struct error 
 
 static int insert_run(struct sql *s, void *ctx, struct error *err)
 {
-    static const char INSERT[] =
-        "INSERT INTO runs (row" FIXED(FIELD_COLUMN) ", state" CHANGING(
-            FIELD_COLUMN) ", spec) VALUES (NULL" FIXED(FIELD_PLACE) ", ?" CHANGING(FIELD_PLACE) ", "
-                                                                                                "?"
-                                                                                                ")";
+    static const char INSERT[] = "INSERT INTO runs (row" FIXED(FIELD_COLUMN) ", state" CHANGING(
+        FIELD_COLUMN) ", spec) VALUES (NULL" FIXED(FIELD_PLACE) ", ?" CHANGING(FIELD_PLACE) ", "
+                                                                                            "?"
+                                                                                            ")";
     struct store_run *r = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
 

@@ -333,9 +333,9 @@ static const char RUN_EVENTS[] =
 
 static const char ON_RUN[] =
     TRIGGER("runs_inserted", "INSERT ON runs", RUN_EVENT("NEW", "NEW.state"))
-    TRIGGER("runs_updated", "UPDATE ON runs WHEN OLD.state IS NOT NEW.state",
-            RUN_EVENT("NEW", "NEW.state"))
-    TRIGGER("runs_deleted", "DELETE ON runs", RUN_EVENT("OLD", "'deleted'"));
+        TRIGGER("runs_updated", "UPDATE ON runs WHEN OLD.state IS NOT NEW.state",
+                RUN_EVENT("NEW", "NEW.state"))
+            TRIGGER("runs_deleted", "DELETE ON runs", RUN_EVENT("OLD", "'deleted'"));
 
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
