@@ -127,13 +127,17 @@ static struct run *run_new(struct service *s, const char *tenant, const char *ru
 
 void run_leave(struct run *r)
 {
-    pthread_mutex_lock(&r->runs->lock);
+    struct runs *runs = r->runs;
+    pthread_mutex_lock(&runs->lock);
     LIST_REMOVE(r, entry);
-    r->runs->living--;
-    pthread_cond_broadcast(&r->runs->changed);
-    pthread_mutex_unlock(&r->runs->lock);
+    pthread_mutex_unlock(&runs->lock);
+    /* Before a service that stops goes on: who waits for the run is to have its answer. */
     run_notify(r);
     run_unref(r);
+    pthread_mutex_lock(&runs->lock);
+    runs->living--;
+    pthread_cond_broadcast(&runs->changed);
+    pthread_mutex_unlock(&runs->lock);
 }
 
 void runs_topic(char out[RUNS_TOPIC_SIZE], const char *tenant, const char *run_id)
