@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+enum { ERRNO_MAX = 4095 };
 enum { GRACE_MS = 200, READ_PIECES = 16 };
 static const int64_t INPUT_MAX = 4 * 1024 * 1024; /* what may wait for the program */
 
@@ -451,16 +452,17 @@ void command_init_event(struct shim *s, const struct init_event *event)
     if (!c->running || event->serial != c->serial || c->ended) {
         return;
     }
-    c->result.status = event->status;
+    /* Numbers of somebody who may have been taken over: only such as there are. */
+    c->result.status = event->status & 0xffff;
     if (event->type == INIT_REFUSED) {
         c->result.flags |= SHIM_NOT_STARTED | (event->in_cwd != 0 ? SHIM_IN_CWD : 0);
-        c->result.errnum = event->errnum;
+        c->result.errnum = event->errnum > 0 && event->errnum <= ERRNO_MAX ? event->errnum : EIO;
         c->result.cpu_ms = 0;
         set_ended(c, 0);
         shim_close(&c->streams[0].fd);
         shim_close(&c->streams[1].fd);
     } else {
-        c->result.cpu_ms = event->cpu_ms;
+        c->result.cpu_ms = event->cpu_ms < 0 ? -1 : event->cpu_ms;
         set_ended(c, GRACE_MS);
         read_output(s);
     }

@@ -1,0 +1,1 @@
+exechost_unit_test(test_sandbox_cgroup USES sandbox)
