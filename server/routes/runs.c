@@ -80,6 +80,7 @@ struct run_wait {
     int64_t until;
     int64_t after;   /* of calls */
     unsigned status; /* of the answer; 204: nothing else is said */
+    bool on_worker;  /* the handler is on one now */
 };
 
 static int keep_wait(struct http_exchange *x, const struct run_wait *w, struct error *err)
@@ -122,17 +123,34 @@ static bool run_final(struct http_exchange *x)
     return runs_is_final(http_service(x), http_tenant(x), w->run_id);
 }
 
-static void await_run(struct http_exchange *x)
+static void reply_kept(struct http_exchange *x)
+{
+    reply_run(x, http_state(x));
+}
+
+/* What takes long to read is not read on an event thread. */
+static void reply_final(struct http_exchange *x)
 {
     const struct run_wait *w = http_state(x);
+    if (!w->on_worker && runs_is_large(http_service(x), http_tenant(x), w->run_id)) {
+        http_job(x, reply_kept);
+    } else {
+        reply_run(x, w);
+    }
+}
+
+static void await_run(struct http_exchange *x)
+{
+    struct run_wait *w = http_state(x);
     if (!http_wait_timed_out(x) && !run_final(x)) {
         char topic[RUNS_TOPIC_SIZE];
         runs_topic(topic, http_tenant(x), w->run_id);
+        w->on_worker = false;
         http_wait(x, topic, w->until, run_final, await_run);
     } else if (w->status == 204) {
         http_reply_empty(x, 204);
     } else {
-        reply_run(x, w);
+        reply_final(x);
     }
 }
 
@@ -241,7 +259,7 @@ static void stream_created(struct http_exchange *x, const char *run_id,
 static void answer_created(struct http_exchange *x, const char *run_id, bool wait)
 {
     enum api_event_format format = api_event_accept(http_header(x, "Accept"), API_EVENT_JSON);
-    struct run_wait w = {.status = wait ? 201 : 202};
+    struct run_wait w = {.status = wait ? 201 : 202, .on_worker = true};
     snprintf(w.run_id, sizeof(w.run_id), "%s", run_id);
     route_location(x, "/v1/ptc/runs/%s", run_id);
     if (!wait) {
@@ -309,12 +327,13 @@ void route_run_get(struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
     struct run_wait w = {.status = 200};
-    if (route_wait_until(x, &w.until, &err) != 0 || asked_run(x, &w, &err) != 0) {
+    if (route_wait_until(x, &w.until, &err) != 0 || asked_run(x, &w, &err) != 0 ||
+        keep_wait(x, &w, &err) != 0) {
         route_fail(x, &err);
     } else if (w.until == 0) {
-        reply_run(x, &w);
+        reply_final(x);
     } else {
-        keep_and_await(x, &w);
+        await_run(x);
     }
 }
 
@@ -382,12 +401,10 @@ void route_run_calls(struct http_exchange *x)
     struct run_wait w = {.status = 200};
     if (route_wait_until(x, &w.until, &err) != 0 || asked_state(x, &err) != 0 ||
         http_query_int(x, "after", 0, INT32_MAX, &w.after, &err) != 0 ||
-        asked_run(x, &w, &err) != 0) {
+        asked_run(x, &w, &err) != 0 || keep_wait(x, &w, &err) != 0) {
         route_fail(x, &err);
     } else if (w.until == 0) {
-        reply_calls(x, &w);
-    } else if (keep_wait(x, &w, &err) != 0) {
-        route_fail(x, &err);
+        reply_calls(x, http_state(x));
     } else {
         await_calls(x);
     }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { LARGE_BYTES = 256 * 1024 };
+
 static const char *const state_names[] = {
     [STORE_RUN_STARTING] = "starting",
     [STORE_RUN_RUNNING] = "running",
@@ -63,6 +65,16 @@ bool runs_is_final(struct service *s, const char *tenant, const char *run_id)
                  row.state == STORE_RUN_SETTLED;
     store_run_done(&row);
     return final;
+}
+
+bool runs_is_large(struct service *s, const char *tenant, const char *run_id)
+{
+    struct error ignored = ERROR_INIT;
+    struct store_run row = {0};
+    bool large = store_run_get(s->store, tenant, run_id, &row, &ignored) == 0 &&
+                 row.result_bytes > LARGE_BYTES;
+    store_run_done(&row);
+    return large;
 }
 
 static int gone(const char *run_id, struct error *err)

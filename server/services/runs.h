@@ -47,12 +47,14 @@ void runs_topic(char out[RUNS_TOPIC_SIZE], const char *tenant, const char *run_i
 
 /* Whether its end is on record (also when it is not there). */
 bool runs_is_final(struct service *s, const char *tenant, const char *run_id);
+/* Whether its result is so large that showing it takes long. */
+bool runs_is_large(struct service *s, const char *tenant, const char *run_id);
 /* Appends the resource as JSON. ERROR_PTC_RUN_NOT_FOUND; ERROR_TRANSCRIPT_GONE while retention
  * takes it away. Blocks for reads. */
 int runs_view(struct service *s, const char *tenant, const char *run_id, struct buf *out,
               struct error *err) WARN_UNUSED;
 /* A row as lists show it. */
-json_t *runs_encode_item(struct service *s, const void *row);
+json_t *runs_encode_item(struct service *s, const void *item);
 
 /* Asks for its end. *living false: it is over. ERROR_PTC_RUN_NOT_FOUND. */
 int runs_abort(struct service *s, const char *tenant, const char *run_id, const char *reason,
