@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { ROOM_KEPT = 4 * 1024 * 1024 };
+
 enum member {
     MEMBER_TYPE,
     MEMBER_ID,
@@ -134,6 +136,11 @@ int ptc_message_read(struct ptc_text body, struct buf *room, struct ptc_message 
 {
     struct reading r = {.seen = 0};
     struct error err = ERROR_INIT;
+    if (room->size > ROOM_KEPT) {
+        size_t max = room->max;
+        buf_done(room);
+        buf_init(room, max);
+    }
     buf_reset(room);
     *why = "a frame is no lossless JSON";
     if (ptc_json_write(body.data, body.len, room, &err) != 0) {

@@ -44,6 +44,8 @@ static void test_failures(void **state)
 static void test_memory(void **state)
 {
     (void)state;
+    ptc_assert_fails("throw new Error('ran')", ",\"limits\":{\"memoryBytes\":67108864,\"pids\":16}",
+                     PTC_EXCEPTION, "ran");
     ptc_assert_fails("const a = []; for (;;) a.push(new Array(1e5).fill(1.5))",
                      ",\"limits\":{\"heapBytes\":67108864}", PTC_WORKER_EXIT, "heap");
     ptc_assert_fails("const a = []; for (;;) a.push(Buffer.alloc(1 << 24, 1))",
