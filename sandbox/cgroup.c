@@ -1,5 +1,7 @@
 #include "sandbox/cgroup.h"
 
+#include "sandbox/cgroup_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,48 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 4096, LINE_MAX_BYTES = 4096 };
+enum { TEXT_MAX = CGROUP_TEXT_MAX };
 enum { PERIOD_US = 100000, NANO_PER_US = 1000, NANO_CPUS = 1000000000, QUOTA_STEP_US = 10 };
 enum { FREEZE_LOOK_MS = 10 };
 
 /* --- small files --- */
 
-static int write_text(int dir, const char *file, const char *text)
-{
-    int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    size_t len = strlen(text);
-    ssize_t n = write(fd, text, len);
-    int errnum = errno;
-    close(fd);
-    errno = errnum;
-    return n == (ssize_t)len ? 0 : -1;
-}
-
 static int write_number(int dir, const char *file, int64_t value)
 {
     char text[24];
     snprintf(text, sizeof(text), "%" PRId64, value);
-    return write_text(dir, file, text);
-}
-
-static int read_text(int dir, const char *file, char text[TEXT_MAX])
-{
-    int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    ssize_t n = read(fd, text, TEXT_MAX - 1);
-    int errnum = errno;
-    close(fd);
-    errno = errnum;
-    if (n < 0) {
-        return -1;
-    }
-    text[n] = '\0';
-    return 0;
+    return cgroup_write_text(dir, file, text);
 }
 
 /* Decimal digits; "max" and anything else is `other`. */
@@ -74,7 +45,7 @@ static int64_t parse_number(const char *text, int64_t other)
 static int64_t read_number(int dir, const char *file, const char *key)
 {
     char text[TEXT_MAX];
-    if (read_text(dir, file, text) != 0) {
+    if (cgroup_read_text(dir, file, text) != 0) {
         return -1;
     }
     if (key == NULL) {
@@ -110,151 +81,6 @@ void cgroup_set_close(struct cgroup_set *set)
     set->count = 0;
 }
 
-/* --- finding --- */
-
-static const struct {
-    const char *name;
-    enum cgroup_use use;
-} controllers[] = {
-    {"cpu", CGROUP_CPU},
-    {"memory", CGROUP_MEMORY},
-    {"pids", CGROUP_PIDS},
-    {"freezer", CGROUP_CONTROL},
-};
-
-/* Whether `word` is in a list that `separators` divide. */
-static bool has_word(const char *list, const char *word, const char *separators)
-{
-    size_t len = strlen(word);
-    while (*list != '\0') {
-        size_t part = strcspn(list, separators);
-        if (part == len && strncmp(list, word, len) == 0) {
-            return true;
-        }
-        list += part;
-        list += *list != '\0';
-    }
-    return false;
-}
-
-static uint32_t uses_of_list(const char *list, const char *separators)
-{
-    uint32_t uses = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
-        if (has_word(list, controllers[i].name, separators)) {
-            uses |= (uint32_t)controllers[i].use;
-        }
-    }
-    return uses;
-}
-
-struct found {
-    struct cgroup_set *roots;
-    uint32_t served;
-};
-
-static int add_tree(struct found *f, uint32_t version, uint32_t uses, const char *path)
-{
-    uses &= ~f->served;
-    if (uses == 0 || f->roots->count == CGROUP_TREES_MAX) {
-        return 0;
-    }
-    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    f->roots->trees[f->roots->count++] =
-        (struct cgroup_tree){.version = version, .uses = uses, .fd = fd};
-    f->served |= uses;
-    return 0;
-}
-
-static uint32_t unified_uses(const char *path)
-{
-    char text[TEXT_MAX];
-    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0) {
-        return 0;
-    }
-    int result = read_text(dir, "cgroup.controllers", text);
-    close(dir);
-    return CGROUP_CONTROL | (result == 0 ? uses_of_list(text, " \n") : 0);
-}
-
-/* A line of mountinfo: … … … root path options … - type source super-options. Mount points of
- * hierarchies have no characters that would be escaped. */
-static int look_at(struct found *f, char *line, unsigned version)
-{
-    char *tail = strstr(line, " - ");
-    char *fields[5] = {NULL};
-    if (tail == NULL) {
-        return 0;
-    }
-    char *save = NULL;
-    char *word = strtok_r(line, " ", &save);
-    for (size_t i = 0; i < ARRAY_SIZE(fields) && word != NULL; i++) {
-        fields[i] = word;
-        word = strtok_r(NULL, " ", &save);
-    }
-    char *type = strtok_r(tail + 3, " ", &save);
-    char *source = strtok_r(NULL, " ", &save);
-    char *options = strtok_r(NULL, " \n", &save);
-    if (fields[4] == NULL || type == NULL || source == NULL || options == NULL) {
-        return 0;
-    }
-    if (version == 2 && strcmp(type, "cgroup2") == 0) {
-        return add_tree(f, 2, unified_uses(fields[4]), fields[4]);
-    }
-    if (version == 1 && strcmp(type, "cgroup") == 0) {
-        return add_tree(f, 1, uses_of_list(options, ","), fields[4]);
-    }
-    return 0;
-}
-
-static int look_for(struct found *f, unsigned version)
-{
-    char line[LINE_MAX_BYTES];
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    int result = 0;
-    if (file == NULL) {
-        return -1;
-    }
-    while (result == 0 && fgets(line, sizeof(line), file) != NULL) {
-        result = look_at(f, line, version);
-    }
-    (void)fclose(file);
-    return result;
-}
-
-int cgroup_find(struct cgroup_set *roots, struct sandbox_fault *fault)
-{
-    static const struct {
-        enum cgroup_use use;
-        const char *missing;
-    } needed[] = {
-        {CGROUP_CPU, "find the cpu controller"},
-        {CGROUP_MEMORY, "find the memory controller"},
-        {CGROUP_PIDS, "find the pids controller"},
-        {CGROUP_CONTROL, "find a hierarchy that freezes"},
-    };
-    struct found f = {.roots = roots};
-    *roots = (struct cgroup_set)CGROUP_SET_INIT;
-    if (look_for(&f, 2) != 0 || look_for(&f, 1) != 0) {
-        (void)sandbox_fail(fault, "look for cgroup hierarchies");
-        cgroup_set_close(roots);
-        return -1;
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
-        if ((f.served & (uint32_t)needed[i].use) == 0) {
-            errno = ENODEV;
-            (void)sandbox_fail(fault, needed[i].missing);
-            cgroup_set_close(roots);
-            return -1;
-        }
-    }
-    return 0;
-}
-
 /* --- groups --- */
 
 int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
@@ -273,25 +99,6 @@ int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
         if (fd >= 0) {
             out->trees[out->count++] =
                 (struct cgroup_tree){.version = parent->version, .uses = parent->uses, .fd = fd};
-        }
-    }
-    return 0;
-}
-
-int cgroup_delegate(const struct cgroup_set *set)
-{
-    for (uint32_t i = 0; i < set->count; i++) {
-        const struct cgroup_tree *tree = &set->trees[i];
-        for (size_t c = 0; tree->version == 2 && c < ARRAY_SIZE(controllers); c++) {
-            char text[16];
-            if ((tree->uses & (uint32_t)controllers[c].use) == 0 ||
-                controllers[c].use == CGROUP_CONTROL) {
-                continue;
-            }
-            snprintf(text, sizeof(text), "+%s", controllers[c].name);
-            if (write_text(tree->fd, "cgroup.subtree_control", text) != 0) {
-                return -1;
-            }
         }
     }
     return 0;
@@ -332,7 +139,7 @@ static int limit_cpu(const struct cgroup_tree *tree, int64_t nano_cpus)
     char text[48];
     if (tree->version == 2) {
         snprintf(text, sizeof(text), "%" PRId64 " %d", quota_us(nano_cpus), PERIOD_US);
-        return write_text(tree->fd, "cpu.max", text);
+        return cgroup_write_text(tree->fd, "cpu.max", text);
     }
     if (write_number(tree->fd, "cpu.cfs_period_us", PERIOD_US) != 0) {
         return -1;
@@ -380,7 +187,7 @@ static int64_t read_nano_cpus(const struct cgroup_tree *tree)
 {
     char text[TEXT_MAX];
     const char *file = tree->version == 2 ? "cpu.max" : "cpu.cfs_quota_us";
-    if (read_text(tree->fd, file, text) != 0) {
+    if (cgroup_read_text(tree->fd, file, text) != 0) {
         return -1;
     }
     int64_t us = parse_number(text, INT64_MAX);
@@ -449,7 +256,7 @@ int cgroup_kill(const struct cgroup_set *set)
         errno = ENOTSUP;
         return -1;
     }
-    if (write_text(tree->fd, "cgroup.kill", "1") != 0) {
+    if (cgroup_write_text(tree->fd, "cgroup.kill", "1") != 0) {
         errno = errno == ENOENT ? ENOTSUP : errno;
         return -1;
     }
@@ -507,8 +314,8 @@ int cgroup_freeze(const struct cgroup_set *set, bool freeze, int timeout_ms)
         return -1;
     }
     int result = tree->version == 2
-                     ? write_text(tree->fd, "cgroup.freeze", freeze ? "1" : "0")
-                     : write_text(tree->fd, "freezer.state", freeze ? "FROZEN" : "THAWED");
+                     ? cgroup_write_text(tree->fd, "cgroup.freeze", freeze ? "1" : "0")
+                     : cgroup_write_text(tree->fd, "freezer.state", freeze ? "FROZEN" : "THAWED");
     return result == 0 && freeze ? wait_frozen(tree, timeout_ms) : result;
 }
 
@@ -519,7 +326,7 @@ bool cgroup_is_frozen(const struct cgroup_set *set)
         return read_number(tree->fd, "cgroup.freeze", NULL) == 1;
     }
     char text[TEXT_MAX];
-    return tree != NULL && read_text(tree->fd, "freezer.state", text) == 0 &&
+    return tree != NULL && cgroup_read_text(tree->fd, "freezer.state", text) == 0 &&
            strncmp(text, "THAWED", 6) != 0;
 }
 
@@ -533,5 +340,5 @@ bool cgroup_populated(const struct cgroup_set *set)
     if (tree->version == 2) {
         return read_number(tree->fd, "cgroup.events", "populated") == 1;
     }
-    return read_text(tree->fd, "cgroup.procs", text) == 0 && text[0] != '\0';
+    return cgroup_read_text(tree->fd, "cgroup.procs", text) == 0 && text[0] != '\0';
 }

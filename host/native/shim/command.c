@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 enum { ERRNO_MAX = 4095 };
 enum { GRACE_MS = 200, READ_PIECES = 16 };
-static const int64_t INPUT_MAX = 4 * 1024 * 1024; /* what may wait for the program */
 
 static struct init_request request_for(const struct command *c, uint32_t type)
 {
@@ -236,86 +234,6 @@ static void read_output(struct shim *s)
     }
 }
 
-/* --- input --- */
-
-static void pump(struct command *c)
-{
-    while (c->input_at < c->input_end) {
-        off_t at = c->input_at;
-        ssize_t n = sendfile(c->program_in, c->input, &at, (size_t)(c->input_end - c->input_at));
-        if (n < 0 && errno == EAGAIN) {
-            return;
-        }
-        if (n <= 0) {
-            /* It takes no more: what is left is dropped. */
-            shim_close(&c->program_in);
-            c->input_at = c->input_end;
-            return;
-        }
-        c->input_at = at;
-    }
-    if (!c->input_open) {
-        shim_close(&c->program_in);
-    }
-    if (c->input >= 0 && ftruncate(c->input, 0) == 0) {
-        c->input_at = 0;
-        c->input_end = 0;
-    }
-}
-
-/* Appends what the service sent; the kernel copies from one memory file to the other. */
-static int append_input(struct command *c, int from, int64_t len)
-{
-    off_t at = 0;
-    if (c->input_end - c->input_at + len > INPUT_MAX) {
-        return EAGAIN;
-    }
-    if (lseek(c->input, c->input_end, SEEK_SET) < 0) {
-        return errno;
-    }
-    while (at < len) {
-        ssize_t n = sendfile(c->input, from, &at, (size_t)(len - at));
-        if (n <= 0) {
-            return n < 0 ? errno : EIO;
-        }
-    }
-    c->input_end += len;
-    return 0;
-}
-
-int command_input(struct shim *s, const struct shim_request *request, int fd)
-{
-    struct command *c = &s->command;
-    if (!c->running || c->ended || strncmp(c->id, request->command, sizeof(c->id)) != 0) {
-        return ESRCH;
-    }
-    if (!c->input_open) {
-        return c->input_was_open ? EPIPE : EBADF;
-    }
-    if (c->program_in >= 0 && request->value > 0) {
-        int result = fd < 0 ? EPROTO : append_input(c, fd, request->value);
-        if (result != 0) {
-            return result;
-        }
-    }
-    c->input_open = (request->flags & SHIM_EOF) == 0;
-    if (c->program_in >= 0) {
-        pump(c);
-    }
-    return 0;
-}
-
-int command_signal(struct shim *s, const struct shim_request *request)
-{
-    const struct command *c = &s->command;
-    struct init_request to_init = request_for(c, INIT_SIGNAL);
-    if (!c->running || c->ended || strncmp(c->id, request->command, sizeof(c->id)) != 0) {
-        return ESRCH;
-    }
-    to_init.signal = (int32_t)request->value;
-    return wire_send(s->init, &to_init, sizeof(to_init), NULL, 0, MSG_DONTWAIT) == 0 ? 0 : errno;
-}
-
 /* --- start --- */
 
 static void forget(struct shim *s)
@@ -439,7 +357,7 @@ int command_start(struct shim *s, const struct shim_request *request, const int 
         return 0;
     }
     if (has_stdin) {
-        pump(&s->command);
+        command_pump(&s->command);
     }
     return 0;
 }
@@ -517,7 +435,7 @@ void command_serve(struct shim *s)
         return;
     }
     if (s->poll[SLOT_PROGRAM_IN].revents != 0 && c->program_in >= 0) {
-        pump(c);
+        command_pump(c);
     }
     if (s->poll[SLOT_OUT].revents != 0 || s->poll[SLOT_ERR].revents != 0 || is_late(c)) {
         read_output(s);

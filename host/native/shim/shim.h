@@ -149,6 +149,8 @@ void command_tell(struct shim *s);
 bool command_has_news(const struct shim *s);
 /* A service that has just come knows nothing yet. */
 void command_tell_anew(struct shim *s);
+/* input.c: writes what the program takes now. */
+void command_pump(struct command *c);
 /* 0 or errno. */
 int command_input(struct shim *s, const struct shim_request *request, int fd);
 int command_signal(struct shim *s, const struct shim_request *request);
