@@ -123,6 +123,19 @@ static bool run_final(struct http_exchange *x)
     return runs_is_final(http_service(x), http_tenant(x), w->run_id);
 }
 
+/* Who waits for as long as it takes is told that the end can't be recorded. */
+static bool run_stuck(struct http_exchange *x, struct error *err)
+{
+    const struct run_wait *w = http_state(x);
+    return w->until == 0 && runs_is_unrecorded(http_service(x), http_tenant(x), w->run_id, err);
+}
+
+static bool run_ready(struct http_exchange *x)
+{
+    struct error ignored = ERROR_INIT;
+    return run_stuck(x, &ignored) || run_final(x);
+}
+
 static void reply_kept(struct http_exchange *x)
 {
     reply_run(x, http_state(x));
@@ -142,11 +155,14 @@ static void reply_final(struct http_exchange *x)
 static void await_run(struct http_exchange *x)
 {
     struct run_wait *w = http_state(x);
-    if (!http_wait_timed_out(x) && !run_final(x)) {
+    struct error err = ERROR_INIT;
+    if (run_stuck(x, &err)) {
+        route_fail(x, &err);
+    } else if (!http_wait_timed_out(x) && !run_final(x)) {
         char topic[RUNS_TOPIC_SIZE];
         runs_topic(topic, http_tenant(x), w->run_id);
         w->on_worker = false;
-        http_wait(x, topic, w->until, run_final, await_run);
+        http_wait(x, topic, w->until, run_ready, await_run);
     } else if (w->status == 204) {
         http_reply_empty(x, 204);
     } else {

@@ -219,7 +219,7 @@ static void release_handle(struct run *r)
     pthread_mutex_unlock(&r->handle_lock);
 }
 
-/* Until it is on record it is not over: who waits, waits. */
+/* Until it is on record it is not over. */
 static void settle(void *arg)
 {
     struct run *r = arg;
@@ -228,6 +228,11 @@ static void settle(void *arg)
     if (write_result(r, &err) != 0 || write_row(r, &err) != 0) {
         log_failure(LOG_LEVEL_WARN, &err, "the end of a run is not on record, trying again", "run",
                     r->run_id, "tenant", r->tenant, NULL);
+        pthread_mutex_lock(&r->lock);
+        r->unrecorded = true;
+        r->failure = err;
+        pthread_mutex_unlock(&r->lock);
+        run_notify(r);
         timers_add_held(r->service->timers, clock_mono_ms() + AGAIN_MS, submit_settle, drop, r);
         return;
     }

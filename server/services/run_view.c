@@ -67,6 +67,23 @@ bool runs_is_final(struct service *s, const char *tenant, const char *run_id)
     return final;
 }
 
+bool runs_is_unrecorded(struct service *s, const char *tenant, const char *run_id,
+                        struct error *err)
+{
+    struct run *r = run_find(s->runs, tenant, run_id);
+    if (r == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&r->lock);
+    bool unrecorded = r->unrecorded;
+    if (unrecorded) {
+        *err = r->failure;
+    }
+    pthread_mutex_unlock(&r->lock);
+    run_unref(r);
+    return unrecorded;
+}
+
 bool runs_is_large(struct service *s, const char *tenant, const char *run_id)
 {
     struct error ignored = ERROR_INIT;

@@ -47,6 +47,9 @@ void runs_topic(char out[RUNS_TOPIC_SIZE], const char *tenant, const char *run_i
 
 /* Whether its end is on record (also when it is not there). */
 bool runs_is_final(struct service *s, const char *tenant, const char *run_id);
+/* Whether it has ended and that cannot be recorded, for *err; it is tried again. */
+bool runs_is_unrecorded(struct service *s, const char *tenant, const char *run_id,
+                        struct error *err);
 /* Whether its result is so large that showing it takes long. */
 bool runs_is_large(struct service *s, const char *tenant, const char *run_id);
 /* Appends the resource as JSON. ERROR_PTC_RUN_NOT_FOUND; ERROR_TRANSCRIPT_GONE while retention

@@ -54,6 +54,8 @@ struct run {
     int64_t seq;                    /* [lock] of the next event */
     int64_t published;              /* [lock] bytes that readers may see */
     bool lost;                      /* [lock] an event could not be written: the run is ended */
+    bool unrecorded;                /* [lock] its end could not be recorded so far, for: */
+    struct error failure;           /* [lock] */
     TAILQ_HEAD(, run_call) pending; /* [lock] by number */
     int64_t calls_total, calls_answered, calls_cancelled; /* [lock] */
 
