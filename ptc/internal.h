@@ -152,6 +152,7 @@ struct ptc_engine {
     struct ptc_recent recent[PTC_KINDS_MAX];
     size_t recent_count;
     int64_t refill_at;
+    int64_t quiet_until;
     int64_t cpu_look_at;
     struct buf room;
     /* helper thread */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { IDLE_KIND_MS = 60000 };
+enum { IDLE_KIND_MS = 60000, SHORT_RUN_MS = 50 };
 
 /* --- kinds --- */
 
@@ -156,6 +156,7 @@ struct ptc_worker *ptc_pool_take(struct ptc_engine *e, const struct ptc_kind *ki
     end_stale(e, kind);
     struct ptc_worker *w = find_spare(e, kind, PTC_WORKER_READY);
     note(e, kind);
+    e->quiet_until = clock_mono_ms() + SHORT_RUN_MS;
     if (w == NULL) {
         w = find_spare(e, kind, PTC_WORKER_STARTING);
     }
@@ -172,10 +173,12 @@ void ptc_pool_tend(struct ptc_engine *e, int64_t now)
     if (now < e->refill_at) {
         return;
     }
+    /* A short run is over sooner when nothing else starts beside it. */
+    bool quiet = e->runs != NULL && now < e->quiet_until;
     int64_t all = count_spare(e, NULL);
     for (size_t i = 0; i < e->recent_count; i++) {
         int64_t spare = count_spare(e, &e->recent[i].kind);
-        while (spare < e->config.pool_size && all < e->config.pool_max &&
+        while (!(quiet && spare > 0) && spare < e->config.pool_size && all < e->config.pool_max &&
                ptc_pool_start(e, &e->recent[i].kind) != NULL) {
             spare++;
             all++;
