@@ -4,7 +4,7 @@ import pathlib
 import signal
 import sys
 
-from lib import machine, report, rows_docker, rows_http, rows_native, rows_native_files
+from lib import machine, report, rows_docker, rows_http, rows_native, rows_native_files, rows_ptc
 from lib.bench import Bench
 from lib.wire import WireError
 
@@ -22,6 +22,9 @@ MEASURES = [
     (("native-idle-provision", "native-idle-memory", "native-idle-terminate"), rows_native.idle),
     (("native-output",), rows_native_files.output),
     (("native-checkpoint", "native-restore"), rows_native_files.checkpoint),
+    (("ptc-paced", "ptc-back-to-back"), rows_ptc.pooled),
+    (("ptc-cold",), rows_ptc.cold),
+    (("ptc-calls",), rows_ptc.calls),
 ]
 NAMES = [name for names, _ in MEASURES for name in names]
 
