@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "host/native/needs.h"
+#include "ptc/ptc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
-enum { GIT_TIMEOUT_MS = 10000, GIT_OUTPUT_MAX = 256 };
+enum { VERSION_TIMEOUT_MS = 10000, VERSION_OUTPUT_MAX = 256 };
 enum { ENGINE_API_MAJOR = 1, ENGINE_API_MINOR = 41 };
 enum { FILES_WANTED = 4096 };
 static const uint64_t MIB = 1024 * 1024;
@@ -123,27 +124,58 @@ static enum verdict check_files(const struct config *config)
     return say(VERDICT_OK, "open files", text, NULL);
 }
 
-static enum verdict check_git(void)
+/* The first line of what `program --version` says; -1 when it does not run. */
+static int version_of(const char *program, const char *path, char text[VERSION_OUTPUT_MAX])
 {
-    static const char *const argv[] = {"git", "--version", NULL};
-    static const char *const envp[] = {"PATH=/usr/bin:/bin", NULL};
+    const char *const argv[] = {program, "--version", NULL};
+    const char *const envp[] = {path, NULL};
     _cleanup_buf_ struct buf out;
     _cleanup_buf_ struct buf diag;
     struct child_run run = {.spec = {.argv = argv, .envp = envp},
-                            .deadline_mono_ms = clock_mono_ms() + GIT_TIMEOUT_MS,
+                            .deadline_mono_ms = clock_mono_ms() + VERSION_TIMEOUT_MS,
                             .out = &out,
                             .diag = &diag};
     struct error err = ERROR_INIT;
-    char text[GIT_OUTPUT_MAX];
 
-    buf_init(&out, GIT_OUTPUT_MAX);
-    buf_init(&diag, GIT_OUTPUT_MAX);
+    buf_init(&out, VERSION_OUTPUT_MAX);
+    buf_init(&diag, VERSION_OUTPUT_MAX);
     if (child_run(&run, &err) != 0 || run.status != 0) {
+        return -1;
+    }
+    snprintf(text, VERSION_OUTPUT_MAX, "%.*s", (int)strcspn(buf_str(&out), "\n"), buf_str(&out));
+    return 0;
+}
+
+static enum verdict check_git(void)
+{
+    char text[VERSION_OUTPUT_MAX];
+
+    if (version_of("git", "PATH=/usr/bin:/bin", text) != 0) {
         return say(VERDICT_WARN, "git",
                    "git does not run; workspaces of kind git-worktree will fail", "install git");
     }
-    snprintf(text, sizeof(text), "%.*s", (int)strcspn(buf_str(&out), "\n"), buf_str(&out));
     return say(VERDICT_OK, "git", text, NULL);
+}
+
+/* What runs of programs need. */
+static enum verdict check_programs(const struct config *config)
+{
+    const char *bwrap = config->ptc_bwrap != NULL ? config->ptc_bwrap : "bwrap";
+    struct error err = ERROR_INIT;
+    _cleanup_free_ char *node = ptc_find_node(config->ptc_node, NULL, &err);
+    char version[VERSION_OUTPUT_MAX];
+    char text[TEXT_MAX];
+
+    if (node == NULL) {
+        return say(VERDICT_WARN, "programs", err.detail,
+                   "install Node.js 22.13 or newer, or set ptc.node");
+    }
+    if (version_of(bwrap, "PATH=/usr/bin:/bin", version) != 0) {
+        return say(VERDICT_WARN, "programs", "bubblewrap does not run",
+                   "install bubblewrap, or set ptc.bubblewrap");
+    }
+    snprintf(text, sizeof(text), "%.512s, %s", node, version);
+    return say(VERDICT_OK, "programs", text, NULL);
 }
 
 /* --- the engine --- */
@@ -246,8 +278,8 @@ static enum verdict check_hosts(const struct config *config)
 static int examine(const struct config *config)
 {
     const enum verdict verdicts[] = {
-        check_kernel(), check_data_directory(config), check_disk(config), check_files(config),
-        check_git(),    check_hosts(config),
+        check_kernel(), check_data_directory(config), check_disk(config),  check_files(config),
+        check_git(),    check_programs(config),       check_hosts(config),
     };
     bool failed = false;
 
