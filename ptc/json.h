@@ -17,13 +17,13 @@ struct ptc_text {
 };
 
 /* Whether all of it is one lossless JSON value: RFC 8259 in UTF-8, no -0 in any spelling, no number
- * beyond binary64. Lone surrogates are fine as \udXXX escapes. -1 with ERROR_PTC_INVALID_REQUEST;
+ * beyond binary64. Lone surrogates are fine as \udNNN escapes. -1 with ERROR_PTC_INVALID_REQUEST;
  * the detail says what and at which byte. */
 int ptc_json_check(const char *data, size_t len, struct error *err) WARN_UNUSED;
 
 /* Appends the value in its one form, the one that JSON.stringify makes of what JSON.parse reads: no
  * white space, numbers as ECMAScript prints them, strings with the shortest escapes, lone
- * surrogates as \udXXX. Checks as ptc_json_check does. Fails with ERROR_OUTPUT_LIMIT when `out` is
+ * surrogates as \udNNN. Checks as ptc_json_check does. Fails with ERROR_OUTPUT_LIMIT when `out` is
  * full. */
 int ptc_json_write(const char *data, size_t len, struct buf *out, struct error *err) WARN_UNUSED;
 

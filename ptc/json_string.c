@@ -54,7 +54,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The unit of "\uXXXX" at `at`, -1: there is none. */
+/* The unit of "\uNNNN" at `at`, -1: there is none. */
 static int read_unit(struct ptc_text text, size_t at)
 {
     int unit = 0;
