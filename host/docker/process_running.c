@@ -7,7 +7,7 @@
 struct docker_running {
     pthread_mutex_t lock;
     struct engine_loop *loop;
-    TAILQ_HEAD(, running) all;
+    TAILQ_HEAD(running_list, running) all;
 };
 
 int docker_running_new(struct engine_loop *loop, struct docker_running **out, struct error *err)

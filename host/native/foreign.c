@@ -104,10 +104,10 @@ static int add_group(const char *instance, const char *key, const struct cgroup_
     struct host_found found = {.tenant = strdup(id.tenant),
                                .execution_id = strdup(id.execution_id),
                                .incarnation = id.incarnation,
-                               .owner_id = TAKE_PTR(record.owner_id),
                                .fencing_token = record.fencing_token,
                                .running = shim > 0,
                                .frozen = cgroup_is_frozen(group)};
+    found.owner_id = TAKE_PTR(record.owner_id);
     native_record_done(&record);
     if (asprintf(&found.handle, "%s/%s", instance, key) < 0) {
         found.handle = NULL;

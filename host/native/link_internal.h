@@ -51,13 +51,13 @@ struct link {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool alive;                                 /* [lock] */
-    bool closed;                                /* [lock] */
-    bool published;                             /* [lock] */
-    uint32_t serial;                            /* [lock] */
-    LIST_HEAD(, link_waiter) waiters;           /* [lock] */
-    struct link_helped helped[LINK_HELPED_MAX]; /* [lock] the newest */
-    size_t helped_next;                         /* [lock] */
+    bool alive;                                   /* [lock] */
+    bool closed;                                  /* [lock] */
+    bool published;                               /* [lock] */
+    uint32_t serial;                              /* [lock] */
+    LIST_HEAD(link_waiters, link_waiter) waiters; /* [lock] */
+    struct link_helped helped[LINK_HELPED_MAX];   /* [lock] the newest */
+    size_t helped_next;                           /* [lock] */
     struct link_running command;
 };
 
@@ -69,8 +69,8 @@ struct links {
     bool running;
     pthread_t thread;
     pthread_mutex_t lock;
-    LIST_HEAD(, link) buckets[LINK_BUCKETS]; /* [lock] */
-    LIST_HEAD(, link_claim) claims;          /* [lock] */
+    LIST_HEAD(link_bucket, link) buckets[LINK_BUCKETS]; /* [lock] */
+    LIST_HEAD(link_claims, link_claim) claims;          /* [lock] */
 };
 
 /* Its end is told by a command's. */

@@ -55,12 +55,12 @@ static int look_at(struct native_host *h, const char *key, struct host_found_lis
         .execution_id = strdup(id.execution_id),
         .incarnation = id.incarnation,
         .handle = strdup(key),
-        .owner_id = TAKE_PTR(record.owner_id),
         .fencing_token = record.fencing_token,
         .ours = true,
         .running = k != NULL && link_alive(k),
         .frozen = k != NULL && link_frozen(k),
     };
+    found.owner_id = TAKE_PTR(record.owner_id);
     native_record_done(&record);
     if (found.tenant == NULL || found.execution_id == NULL || found.handle == NULL) {
         host_found_done(&found);

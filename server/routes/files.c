@@ -11,21 +11,21 @@ enum { MODE_DEFAULT = 0644 };
 
 static void reply_part(struct http_exchange *x, struct file_result *result)
 {
-    const struct http_content content = {
-        .fd = TAKE_FD(result->fd),
+    struct http_content content = {
         .offset = result->first,
         .size = result->length,
         .type = "application/octet-stream",
         .first = result->first,
         .of = result->file_size,
     };
+    content.fd = TAKE_FD(result->fd);
     http_reply_content(x, &content);
 }
 
 static void reply_whole(struct http_exchange *x, struct file_result *result, const char *type)
 {
-    const struct http_content content = {
-        .fd = TAKE_FD(result->fd), .size = result->length, .type = type};
+    struct http_content content = {.size = result->length, .type = type};
+    content.fd = TAKE_FD(result->fd);
     http_reply_content(x, &content);
 }
 

@@ -47,16 +47,16 @@ struct run {
     size_t answer_count; /* [handle_lock] */
 
     pthread_mutex_t lock;
-    enum store_run_state state;     /* [lock] */
-    int64_t started_at;             /* [lock] */
-    int64_t completed_at;           /* [lock] */
-    struct store_run_log *log;      /* [lock] */
-    int64_t seq;                    /* [lock] of the next event */
-    int64_t published;              /* [lock] bytes that readers may see */
-    bool lost;                      /* [lock] an event could not be written: the run is ended */
-    bool unrecorded;                /* [lock] its end could not be recorded so far, for: */
-    struct error failure;           /* [lock] */
-    TAILQ_HEAD(, run_call) pending; /* [lock] by number */
+    enum store_run_state state; /* [lock] */
+    int64_t started_at;         /* [lock] */
+    int64_t completed_at;       /* [lock] */
+    struct store_run_log *log;  /* [lock] */
+    int64_t seq;                /* [lock] of the next event */
+    int64_t published;          /* [lock] bytes that readers may see */
+    bool lost;                  /* [lock] an event could not be written: the run is ended */
+    bool unrecorded;            /* [lock] its end could not be recorded so far, for: */
+    struct error failure;       /* [lock] */
+    TAILQ_HEAD(run_calls, run_call) pending;              /* [lock] by number */
     int64_t calls_total, calls_answered, calls_cancelled; /* [lock] */
 
     /* Of the end; one thread at a time. */
@@ -74,9 +74,9 @@ struct runs {
     struct ptc_engine *engine; /* [lock] set once, by a worker */
     bool starting;             /* [lock] it is on its way */
     pthread_cond_t changed;
-    LIST_HEAD(, run) buckets[RUN_BUCKETS]; /* [lock] */
-    unsigned living;                       /* [lock] */
-    bool stopping;                         /* [lock] */
+    LIST_HEAD(run_bucket, run) buckets[RUN_BUCKETS]; /* [lock] */
+    unsigned living;                                 /* [lock] */
+    bool stopping;                                   /* [lock] */
 };
 
 /* --- runs.c --- */
