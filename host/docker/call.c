@@ -107,6 +107,7 @@ struct docker_process_context docker_context(const struct docker_host *h, const 
         .loop = h->loop,
         .running = h->running,
         .pool = h->pool,
+        .stuck = h->stuck,
         .grace_ms = h->grace_ms,
         .container = container,
         .user = h->user,

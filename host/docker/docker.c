@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { POOL_THREADS = 4, POOL_QUEUE = 4096, EXTEND_SLACK_MS = 2000 };
+enum { POOL_THREADS = 4, POOL_QUEUE = 4096, EXTEND_SLACK_MS = 2000, STUCK_MS = 2000 };
 
 static const struct host_limit_ranges RANGES = {
     .nano_cpus = {10 * 1000 * 1000, 0},
@@ -86,6 +86,9 @@ int docker_helper_ready(struct docker_host *h, const char *container, struct can
     struct docker_process_context context = docker_context(h, container);
 
     if (!observer_helper_ready(h->observer, container)) {
+        _cleanup_stuck_wait_ struct stuck_wait *wait =
+            stuck_wait_begin(h->stuck, container, STUCK_LIFE);
+
         if (docker_process_install_guest(&context, cancel, err) < 0) {
             return error_in_phase(err, PHASE_EXEC);
         }
@@ -249,6 +252,7 @@ static void op_free(struct host *host)
     docker_running_free(h->running);
     pool_free(h->pool);
     observer_free(h->observer);
+    stuck_free(h->stuck);
     images_free(h->images);
     engine_free(h->engine);
     free(h->instance);
@@ -293,6 +297,8 @@ static int start(struct docker_host *h, const struct docker_host_config *config,
     }
     images.engine = h->engine;
     if (images_new(&images, &h->images, err) < 0 ||
+        stuck_new(h->grace_ms > 0 && h->grace_ms < STUCK_MS ? h->grace_ms : STUCK_MS, &h->stuck,
+                  err) < 0 ||
         pool_new(POOL_THREADS, POOL_QUEUE, &h->pool, err) < 0 ||
         engine_loop_new(h->engine, &h->loop, err) < 0 ||
         docker_running_new(h->loop, &h->running, err) < 0) {

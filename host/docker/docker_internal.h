@@ -29,6 +29,7 @@ struct docker_host {
     struct pool *pool; /* asks the engine about streams that ended without a result */
     struct images *images;
     struct observer *observer;
+    struct stuck *stuck; /* where programs inside hold up the engine */
 };
 
 static inline void docker_answer_done(struct engine_answer *a)

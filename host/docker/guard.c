@@ -146,6 +146,8 @@ int docker_guard_arm(struct docker_host *h, const char *container, int64_t secon
                      struct error *err)
 {
     static const struct docker_call inspect = {.verb = "inspect", .method = "GET"};
+    _cleanup_stuck_wait_ struct stuck_wait *wait =
+        stuck_wait_begin(h->stuck, container, STUCK_LIFE);
     _cleanup_answer_ struct engine_answer inspection = {0};
     _cleanup_answer_ struct engine_answer created = {0};
 

@@ -18,6 +18,7 @@ struct process {
     struct docker_running *list;
     struct engine *engine;
     struct pool *pool;
+    struct stuck *stuck;
     int64_t grace_ms;
     struct host_exec_events events;
     struct docker_exec exec;
@@ -26,6 +27,7 @@ struct process {
     char *cwd;
     bool sends; /* something can be sent now */
     bool muted; /* the receiver takes no more output */
+    bool begun; /* the guest has said something */
     bool has_result;
     struct host_exec_result result;
 };
@@ -99,6 +101,7 @@ static void on_taken(struct process *p, uint32_t len)
 static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *payload, size_t len)
 {
     struct process *p = ctx;
+    p->begun = true;
     if (type == GUEST_EXIT) {
         on_exit_frame(p, payload);
     } else if (type == GUEST_FAILED) {
@@ -116,6 +119,7 @@ static void on_control(void *ctx, enum guest_frame_type type, const uint8_t *pay
 
 static void feed(struct process *p, const void *data, size_t len)
 {
+    docker_exec_heard(&p->exec);
     if (!p->has_result && frames_feed(&p->frames, data, len) != 0) {
         set_lost(p, "the command's stream is broken", p->frames.fault);
     }
@@ -165,9 +169,12 @@ static void ask_engine(void *arg)
 {
     struct process *p = arg;
     struct docker_exec_end end;
-    const struct docker_process_context context = {
-        .engine = p->engine, .grace_ms = p->grace_ms, .container = p->running.container};
+    const struct docker_process_context context = {.engine = p->engine,
+                                                   .stuck = p->stuck,
+                                                   .grace_ms = p->grace_ms,
+                                                   .container = p->running.container};
     docker_exec_ask(&context, p->exec.id, &end);
+    end.held = p->exec.held && !p->begun;
     process_result_from_end(&p->result, &end, frames_text(&p->frames));
     finish(p);
 }
@@ -194,6 +201,7 @@ static short on_ready(void *ctx, int fd, short revents)
     }
     if (!open) {
         running_remove(p->list, &p->running);
+        docker_exec_heard(&p->exec);
         /* The question blocks, and this thread serves every other command. */
         close(TAKE_FD(p->exec.fd));
         pool_submit_always(p->pool, ask_engine, p);
@@ -244,6 +252,7 @@ static int process_new(const struct docker_process_context *context,
     p->list = context->running;
     p->engine = context->engine;
     p->pool = context->pool;
+    p->stuck = context->stuck;
     p->grace_ms = context->grace_ms;
     p->events = *events;
     struct frames_events handlers = {.output = on_output, .control = on_control, .ctx = p};

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "host/docker/engine.h"
+#include "host/docker/stuck.h"
 #include "host/guest_load.h"
 #include "host/host.h"
 
@@ -20,14 +21,16 @@ struct docker_process_context {
     struct engine_loop *loop;
     struct docker_running *running; /* of `loop` */
     struct pool *pool; /* where the engine is asked about a stream that ended without a result */
-    int64_t grace_ms;  /* how long the engine may take to learn how a command ended; 0: 3 s */
+    struct stuck
+        *stuck;       /* what starts is helped by it where a program inside holds it up; or NULL */
+    int64_t grace_ms; /* how long the engine may take to learn how a command ended; 0: 3 s */
     const char *container; /* id or name */
     const char *user;      /* "65532:65532" */
 };
 
 /* Starts `plan`'s program through the guest, which must be in place; events as host.h says, on the
- * loop thread. Of the context only engine, loop, running and pool must outlive the command. When
- * the stream ends without GUEST_EXIT, the engine is asked on the pool (exec inspect), and
+ * loop thread. Of the context only engine, loop, running, pool and stuck must outlive the command.
+ * When the stream ends without GUEST_EXIT, the engine is asked on the pool (exec inspect), and
  * `finished` is called there: the runtime could not start the guest → not started, with its words;
  * exit code known and the container alive → reported with detail "the command's runner was killed
  * from inside"; else lost. A container that is gone, stopped or paused: ERROR_RUNTIME with the
@@ -51,8 +54,8 @@ int docker_process_input(struct docker_running *list, const struct docker_comman
 int docker_process_signal(struct docker_running *list, const struct docker_command_name *name,
                           int signo, struct error *err) WARN_UNUSED;
 
-/* Starts the helper for a conversation (host/guest.h); it must be in place. Of the context only the
- * engine must outlive it. Blocks. */
+/* Starts the helper for a conversation (host/guest.h); it must be in place. Of the context only
+ * engine and stuck must outlive it. Blocks. */
 int docker_process_guest(const struct docker_process_context *context,
                          const struct host_guest_call *call, struct host_guest **out,
                          struct error *err) WARN_UNUSED;

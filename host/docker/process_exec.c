@@ -111,6 +111,7 @@ int docker_exec_open(const struct docker_process_context *context,
 {
     struct docker_exec exec = {.fd = -1};
     buf_init(&exec.early, DOCKER_EXEC_EARLY_MAX);
+    exec.wait = stuck_wait_begin(context->stuck, context->container, STUCK_LIFE);
     if (create(context, spec, exec.id, err) != 0 || start(context, spec->cancel, &exec, err) != 0) {
         docker_exec_done(&exec);
         return error_in_phase(err, PHASE_EXEC);
@@ -124,6 +125,14 @@ void docker_exec_done(struct docker_exec *exec)
     cleanup_close(&exec->fd);
     exec->fd = -1;
     buf_done(&exec->early);
+    docker_exec_heard(exec);
+}
+
+void docker_exec_heard(struct docker_exec *exec)
+{
+    if (stuck_wait_end(&exec->wait)) {
+        exec->held = true;
+    }
 }
 
 /* --- ask --- */
@@ -177,6 +186,8 @@ static bool is_container_running(struct engine *engine, const char *container)
 void docker_exec_ask(const struct docker_process_context *context, const char *exec_id,
                      struct docker_exec_end *out)
 {
+    _cleanup_stuck_wait_ struct stuck_wait *wait =
+        stuck_wait_begin(context->stuck, context->container, STUCK_LIFE);
     struct docker_exec_end end = {0};
     int64_t until = clock_mono_ms() + (context->grace_ms > 0 ? context->grace_ms : GRACE_MS);
     bool has_code = wait_exit_code(context->engine, exec_id, until, &end.exit_code);

@@ -20,6 +20,7 @@ struct talk {
 static ssize_t unwrap(void *ctx, uint8_t *data, size_t len)
 {
     struct talk *t = ctx;
+    docker_exec_heard(&t->exec);
     return process_mux_unwrap(&t->mux, data, len);
 }
 
@@ -29,7 +30,12 @@ static int report_over(void *ctx, struct error *err)
 {
     struct talk *t = ctx;
     struct docker_exec_end end;
+    docker_exec_heard(&t->exec);
     docker_exec_ask(&t->context, t->exec.id, &end);
+    if (t->exec.held && end.container_lives && (!t->mux.spoken || t->mux.foreign)) {
+        return error_set(err, ERROR_OVERLOADED,
+                         "a program inside stopped the helper before it had started");
+    }
     if (end.known && end.exit_code == KILLED) {
         return error_set(err, ERROR_RESOURCE_LIMIT, "%s",
                          t->alone ? "the content does not fit into the memory limit"

@@ -39,6 +39,11 @@ void process_result_from_end(struct host_exec_result *out, const struct docker_e
         return;
     }
     *out = host_exec_result_unknown();
+    if (end->held) {
+        out->exit_code = NOT_EXECUTABLE;
+        host_exec_result_say(out, "a program inside stopped the command before it had started");
+        return;
+    }
     out->exit_code = end->exit_code;
     if (has_text && (end->exit_code == NOT_EXECUTABLE || end->exit_code == NOT_FOUND)) {
         host_exec_result_say(out, "%s", text);

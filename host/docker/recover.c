@@ -158,6 +158,8 @@ static int look(struct docker_host *h, const char *container, bool *running, boo
                 struct error *err)
 {
     static const struct docker_call call = {.verb = "inspect", .method = "GET"};
+    _cleanup_stuck_wait_ struct stuck_wait *wait =
+        stuck_wait_begin(h->stuck, container, STUCK_LIFE);
     _cleanup_answer_ struct engine_answer answer = {0};
     const json_t *state;
 

@@ -77,6 +77,7 @@ static int destroy_container(struct docker_host *h, const char *id, struct error
     char path[CONTAINER_ID_SIZE + 16];
     struct target t = {
         .h = h, .path = path, .query = "?force=1&v=1", .look = "/json", .what = "container"};
+    _cleanup_stuck_wait_ struct stuck_wait *wait = stuck_wait_begin(h->stuck, id, STUCK_END);
 
     snprintf(path, sizeof(path), "/containers/%s", id);
     return destroy(&t, err);

@@ -31,6 +31,8 @@ static int freeze(struct docker_host *h, const char *container, struct error *er
 {
     static const struct docker_call call = {
         .verb = "pause", .method = "POST", .timeout_ms = FREEZE_TIMEOUT_MS};
+    _cleanup_stuck_wait_ struct stuck_wait *wait =
+        stuck_wait_begin(h->stuck, container, STUCK_LIFE);
     _cleanup_answer_ struct engine_answer answer = {0};
 
     if (docker_call(h, &call, &answer, err, "/containers/%s/pause", container) < 0) {
@@ -50,6 +52,8 @@ static int thaw_once(struct docker_host *h, const char *container, bool *gone, s
 {
     static const struct docker_call call = {
         .verb = "unpause", .method = "POST", .timeout_ms = FREEZE_TIMEOUT_MS};
+    _cleanup_stuck_wait_ struct stuck_wait *wait =
+        stuck_wait_begin(h->stuck, container, STUCK_THAW);
     _cleanup_answer_ struct engine_answer answer = {0};
 
     if (docker_call(h, &call, &answer, err, "/containers/%s/unpause", container) < 0) {
@@ -146,6 +150,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
 {
     struct error first = ERROR_INIT;
     struct error thawing = ERROR_INIT;
+    _cleanup_stuck_wait_ struct stuck_wait *wait = NULL;
     struct container_handle handle;
     bool gone = false;
     int64_t sockets;
@@ -157,6 +162,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
     if (cancel_fired(plan->cancel)) {
         return error_set(err, ERROR_RUNTIME, "interrupted");
     }
+    wait = stuck_wait_begin(h->stuck, handle.id, STUCK_LIFE);
     sockets = docker_count_sockets(h, handle.id, plan);
     result = freeze(h, handle.id, &first);
     if (result == 0) {
