@@ -28,7 +28,7 @@ struct stuck {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
     pthread_cond_t looked;
-    TAILQ_HEAD(, stuck_wait) waits;
+    TAILQ_HEAD(stuck_waits, stuck_wait) waits;
     char looking[CONTAINER_ID_SIZE]; /* which container is being helped, "" for none */
     bool stop;
     pthread_t thread;
