@@ -55,6 +55,7 @@ struct ptc_worker {
     struct ptc_worker *letter; /* in a list of the helper or for the loop */
     struct ptc_kind kind;
     enum ptc_worker_state state;
+    bool arrived; /* the helper has started it, or failed, and touches it no more */
     bool spawned;
     pid_t pid;
     int inner_fd; /* process 1 inside, a pidfd, or -1 */

@@ -81,13 +81,12 @@ void ptc_worker_kill(struct ptc_worker *w)
     if (w->state == PTC_WORKER_ENDING || w->state == PTC_WORKER_GONE) {
         return;
     }
-    bool here = w->spawned || w->failure.code != ERROR_NONE;
     w->state = PTC_WORKER_ENDING;
-    w->deadline = clock_mono_ms() + w->engine->config.grace_ms;
-    ptc_worker_close(w, PTC_WATCH_CONTROL);
-    if (!here) {
+    if (!w->arrived) {
         return; /* the helper has it; it dies when it arrives */
     }
+    w->deadline = clock_mono_ms() + w->engine->config.grace_ms;
+    ptc_worker_close(w, PTC_WATCH_CONTROL);
     (void)!cgroup_kill(&w->group);
     if (w->inner_fd >= 0) {
         (void)pidfd_send_signal(w->inner_fd, SIGKILL, NULL, 0);
@@ -375,6 +374,7 @@ static int watch_all(struct ptc_worker *w)
 void ptc_worker_arrived(struct ptc_worker *w)
 {
     bool unwanted = w->state == PTC_WORKER_ENDING;
+    w->arrived = true;
     if (w->failure.code == ERROR_NONE && watch_all(w) != 0) {
         (void)error_set_errno(&w->failure, ERROR_HOST_UNAVAILABLE, errno, "watching a process");
     }
@@ -413,9 +413,6 @@ void ptc_worker_look(struct ptc_worker *w, int64_t now)
         }
         ptc_worker_kill(w);
         return;
-    }
-    if (!w->spawned && w->failure.code == ERROR_NONE) {
-        return; /* still with the helper */
     }
     if (w->run != NULL && !w->exited) {
         ptc_run_replace(w->run, PTC_WORKER_EXIT, "the processes of the program could not be ended");
