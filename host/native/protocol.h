@@ -160,9 +160,18 @@ struct init_request {
     uint32_t serial;
     uint32_t flags;
     int32_t signal;
+    uint32_t token; /* signal: what SIGNALLED says again */
+    uint32_t reserved;
 };
 
-enum shim_init_event_type { INIT_UP = 1, INIT_BROKEN, INIT_STARTED, INIT_REFUSED, INIT_EXITED };
+enum shim_init_event_type {
+    INIT_UP = 1,
+    INIT_BROKEN,
+    INIT_STARTED,
+    INIT_REFUSED,
+    INIT_EXITED,
+    INIT_SIGNALLED /* sent, or kept until the program has begun */
+};
 
 struct init_event {
     uint32_t type;
@@ -170,7 +179,7 @@ struct init_event {
     int32_t errnum;
     int32_t status;
     uint32_t in_cwd;
-    uint32_t reserved;
+    uint32_t token;
     int64_t cpu_ms;
     char text[SHIM_TEXT_SIZE];
 };

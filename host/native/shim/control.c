@@ -76,6 +76,7 @@ void control_accept(struct shim *s)
         return;
     }
     shim_close(&s->service);
+    memset(s->signals_asked, 0, sizeof(s->signals_asked));
     s->service = fd;
     s->gone_told = false;
     shim_greet(s);
@@ -95,6 +96,12 @@ static void resume(struct shim *s, const struct shim_request *request)
     command_tell_anew(s);
 }
 
+static int freeze(struct shim *s)
+{
+    command_signals_settle(s); /* whom they are for answers nothing while frozen */
+    return cgroup_freeze(&s->group, true, FREEZE_WAIT_MS) == 0 ? 0 : errno;
+}
+
 static int obey(struct shim *s, const struct shim_request *request, const int *fds, size_t count)
 {
     switch ((enum shim_request_type)request->type) {
@@ -102,7 +109,7 @@ static int obey(struct shim *s, const struct shim_request *request, const int *f
     case SHIM_SIGNAL: return command_signal(s, request);
     case SHIM_HELPER: return count == HELPER_FDS ? helper_start(s, request, fds) : EPROTO;
     case SHIM_EXTEND: s->deadline = shim_now_ms() + request->value + SHIM_SLACK_MS; return 0;
-    case SHIM_FREEZE: return cgroup_freeze(&s->group, true, FREEZE_WAIT_MS) == 0 ? 0 : errno;
+    case SHIM_FREEZE: return freeze(s);
     case SHIM_THAW: return cgroup_freeze(&s->group, false, 0) == 0 ? 0 : errno;
     case SHIM_TERMINATE: return end_all(s) == 0 ? 0 : errno;
     case SHIM_EXEC:
@@ -124,7 +131,11 @@ static void exec(struct shim *s, const struct shim_request *request, const int *
 static void reply(struct shim *s, const struct shim_request *request, const int *fds, size_t count)
 {
     struct shim_event event = {.type = SHIM_REPLY, .serial = request->serial};
-    event.errnum = obey(s, request, fds, count);
+    int result = obey(s, request, fds, count);
+    if (result == SHIM_LATER) {
+        return;
+    }
+    event.errnum = result;
     shim_answer(s, &event);
     if (request->type == SHIM_TERMINATE && event.errnum == 0) {
         _exit(0);

@@ -303,6 +303,9 @@ static void pass_signal(struct init *in, const struct init_request *r)
             pass_signal_to(&in->children[i], r->signal);
         }
     }
+    const struct init_event passed = {
+        .type = INIT_SIGNALLED, .serial = r->serial, .token = r->token};
+    report(in, &passed);
 }
 
 static int64_t timeval_ms(const struct timeval *time)

@@ -75,13 +75,54 @@ int command_input(struct shim *s, const struct shim_request *request, int fd)
     return 0;
 }
 
+static bool remember_signal(struct shim *s, uint32_t token)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(s->signals_asked); i++) {
+        if (s->signals_asked[i] == 0) {
+            s->signals_asked[i] = token;
+            return true;
+        }
+    }
+    return false;
+}
+
 int command_signal(struct shim *s, const struct shim_request *request)
 {
     const struct command *c = &s->command;
-    struct init_request to_init = {.type = INIT_SIGNAL, .serial = c->serial};
+    struct init_request to_init = {
+        .type = INIT_SIGNAL, .serial = c->serial, .token = request->serial};
     if (!c->running || c->ended || strncmp(c->id, request->command, sizeof(c->id)) != 0) {
         return ESRCH;
     }
     to_init.signal = (int32_t)request->value;
-    return wire_send(s->init, &to_init, sizeof(to_init), NULL, 0, MSG_DONTWAIT) == 0 ? 0 : errno;
+    if (wire_send(s->init, &to_init, sizeof(to_init), NULL, 0, MSG_DONTWAIT) != 0) {
+        return errno;
+    }
+    return !cgroup_is_frozen(&s->group) && remember_signal(s, request->serial) ? SHIM_LATER : 0;
+}
+
+static void answer_signal(struct shim *s, uint32_t *asked)
+{
+    const struct shim_event event = {.type = SHIM_REPLY, .serial = *asked};
+    *asked = 0;
+    shim_answer(s, &event);
+}
+
+/* The token is process 1's word: only one that is waited for counts. */
+void command_signal_passed(struct shim *s, uint32_t token)
+{
+    for (size_t i = 0; token != 0 && i < ARRAY_SIZE(s->signals_asked); i++) {
+        if (s->signals_asked[i] == token) {
+            answer_signal(s, &s->signals_asked[i]);
+        }
+    }
+}
+
+void command_signals_settle(struct shim *s)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(s->signals_asked); i++) {
+        if (s->signals_asked[i] != 0) {
+            answer_signal(s, &s->signals_asked[i]);
+        }
+    }
 }

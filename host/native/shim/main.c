@@ -128,6 +128,7 @@ static void gone(struct shim *s)
 {
     s->init_pid = 0;
     shim_close(&s->init);
+    command_signals_settle(s);
     command_lost(s);
 }
 
@@ -153,6 +154,7 @@ static void hear_init(struct shim *s)
     size_t none = 0;
     if (wire_receive(s->init, &event, sizeof(event), NULL, &none, MSG_DONTWAIT) != 1) {
         shim_close(&s->init); /* its end as a process is what counts */
+        command_signals_settle(s);
         return;
     }
     if ((event.serial & 0x80000000U) != 0) {
@@ -161,6 +163,8 @@ static void hear_init(struct shim *s)
                                           .errnum = event.errnum,
                                           .status = event.status};
         shim_answer(s, &helped);
+    } else if (event.type == INIT_SIGNALLED) {
+        command_signal_passed(s, event.token);
     } else {
         command_init_event(s, &event);
     }

@@ -102,6 +102,7 @@ struct shim {
     uint32_t serial;
     uint32_t helper_serials[8]; /* outside helpers under way */
     pid_t helper_pids[8];
+    uint32_t signals_asked[8]; /* requests whose signal process 1 has not passed on yet; 0: none */
     struct command command;
     struct pollfd poll[SLOT_COUNT];
 };
@@ -153,7 +154,14 @@ void command_tell_anew(struct shim *s);
 void command_pump(struct command *c);
 /* 0 or errno. */
 int command_input(struct shim *s, const struct shim_request *request, int fd);
+/* The same, or SHIM_LATER: it is answered once process 1 has passed the signal on, so that what
+ * the client does next finds it done. What is frozen gets it when it goes on; that is not waited
+ * for. */
+enum { SHIM_LATER = -1 };
 int command_signal(struct shim *s, const struct shim_request *request);
+void command_signal_passed(struct shim *s, uint32_t token);
+/* Answers all that wait. */
+void command_signals_settle(struct shim *s);
 
 /* end.c */
 /* Kills everything inside and reaps process 1; -1 with errno when it does not die. */
