@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Small images made from Debian's busybox, without any other image or a network. Sourced.
+# Small images made from Debian's busybox, without any other image. Sourced after node.sh.
 #
-# A root filesystem is staged in a directory and packed so that the same busybox always gives the
+# A root filesystem is staged in a directory and packed so that the same programs always give the
 # same bytes: sorted names, times at the epoch, numeric owner 0. An image archive (the form
 # `docker load` takes) has a fixed configuration too, so its image id is known without an engine.
 
@@ -40,7 +40,17 @@ images_pack() {
         --owner=0 --group=0 --numeric-owner .
 }
 
-# Leaves the ready small image's root filesystem at build/images/base.tar.
+# npm's Node and the libraries it is linked with.
+images_stage_node() {
+    local root=$1 file
+    node_fetch
+    install -m 0755 "$(readlink -f "$NODE_FETCHED")" "$root/bin/node"
+    while read -r file; do
+        install -D -m 0755 "$file" "$root$file"
+    done < <(ldd "$NODE_FETCHED" | grep -oE '/[^ ]+\.so[^ ]*')
+}
+
+# Leaves a root filesystem with busybox alone at build/images/base.tar.
 images_build_base() {
     mkdir -p "$IMAGES_DIR"
     if [ ! -f "$IMAGES_DIR/base.tar" ] || [ /bin/busybox -nt "$IMAGES_DIR/base.tar" ] ||
@@ -72,15 +82,26 @@ images_archive() {
     printf '%s\n' "$id"
 }
 
-# The image that script/run offers, as an archive: the same busybox gives the same bytes. Prints what
-# pins it.
-IMAGES_READY=$IMAGES_DIR/base-image.tar
+# The image that script/run offers, busybox and Node, as an archive: the same programs give the same
+# bytes. Prints what pins it.
+IMAGES_READY=$IMAGES_DIR/ready-image.tar
 images_build_ready() {
-    local id
-    images_build_base
-    id=$(images_archive exechost/base:latest "$IMAGES_DIR/base.tar" \
-        '{"Env":["PATH=/usr/bin:/bin"]}' "$IMAGES_READY")
-    printf 'base@sha256:%s\n' "$id"
+    local id made=$IMAGES_DIR/ready.id script
+    mkdir -p "$IMAGES_DIR"
+    for script in images node; do
+        [ "$made" -nt "$EXECHOST_ROOT/script/lib/$script.sh" ] || rm -f "$made"
+    done
+    if [ ! -f "$IMAGES_READY" ] || [ ! "$made" -nt /bin/busybox ]; then
+        images_stage_base "$IMAGES_DIR/ready.root"
+        images_stage_node "$IMAGES_DIR/ready.root" >&2
+        images_pack "$IMAGES_DIR/ready.root" "$IMAGES_DIR/ready.tar"
+        rm -rf "$IMAGES_DIR/ready.root"
+        id=$(images_archive exechost/base:latest "$IMAGES_DIR/ready.tar" \
+            '{"Env":["PATH=/usr/bin:/bin"]}' "$IMAGES_READY")
+        rm -f "$IMAGES_DIR/ready.tar"
+        printf 'base@sha256:%s\n' "$id" >"$made"
+    fi
+    cat "$made"
 }
 
 # images_load ID ARCHIVE: gives the archive to the engine unless that has the image already.
