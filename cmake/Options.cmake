@@ -5,6 +5,8 @@ set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+include(cmake/Hardening.cmake)
+
 add_library(exechost_options INTERFACE)
 target_compile_definitions(exechost_options INTERFACE _GNU_SOURCE EXECHOST_VERSION="${PROJECT_VERSION}")
 target_compile_options(exechost_options INTERFACE
@@ -24,9 +26,7 @@ elseif(EXECHOST_SANITIZE STREQUAL "thread")
     target_compile_options(exechost_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
     target_link_options(exechost_options INTERFACE -fsanitize=thread)
 else()
-    target_compile_options(exechost_options INTERFACE
-        -fstack-protector-strong $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>)
-    target_link_options(exechost_options INTERFACE -Wl,-z,relro,-z,now)
+    target_link_libraries(exechost_options INTERFACE exechost_hardening)
 endif()
 
 if(EXECHOST_COVERAGE)
