@@ -51,6 +51,7 @@ packages_run() {
 packages_test() {
     packages_run
     packages_engine
+    packages_objects
     need_command skopeo skopeo
     need_command clang clang
     # One version everywhere: the next one lays out and warns differently.
@@ -61,6 +62,14 @@ packages_test() {
     need_command node nodejs
     need_command npm npm
     need_package libclang-rt-dev libcmocka-dev python3-jsonschema
+}
+
+# S3 servers.
+packages_objects() {
+    need_command ceph-mon ceph-mon
+    need_command ceph-osd ceph-osd
+    need_command radosgw radosgw
+    need_package python3-swift
 }
 
 packages_fuzz() {
