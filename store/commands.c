@@ -58,6 +58,7 @@ static const struct field_table EXECUTION_TABLE = {EXECUTION_FIELDS, ARRAY_SIZE(
         C_COLUMN) ", e.execution_id, e.incarnation"
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS("command.insert");
+static const struct sql_points INSERT_KEYED_POINTS = SQL_POINTS_POWER_LOSS("command.insert");
 static const struct sql_points UPDATE_POINTS = SQL_POINTS("command.update");
 static const struct sql_points DELETE_POINTS = SQL_POINTS("command.delete");
 
@@ -138,7 +139,8 @@ int store_command_insert(struct store *s, struct store_command *c, struct error 
 {
     struct store_command inserted = *c; /* its texts stay the caller's */
 
-    if (store_write(s, &INSERT_POINTS, insert_command, &inserted, err) != 0) {
+    if (store_write(s, c->claim == 0 ? &INSERT_POINTS : &INSERT_KEYED_POINTS, insert_command,
+                    &inserted, err) != 0) {
         return -1;
     }
     c->row = inserted.row;

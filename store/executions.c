@@ -65,6 +65,7 @@ static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), STATES, ARR
 #define COLUMNS FIXED(FIELD_COLUMN) ", state" CHANGING(FIELD_COLUMN)
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS("execution.insert");
+static const struct sql_points INSERT_KEYED_POINTS = SQL_POINTS_POWER_LOSS("execution.insert");
 static const struct sql_points UPDATE_POINTS = SQL_POINTS("execution.update");
 
 void store_execution_done(struct store_execution *e)
@@ -182,7 +183,8 @@ int store_execution_insert(struct store *s, struct store_execution *e, struct er
 {
     struct store_execution inserted = *e; /* its texts stay the caller's */
 
-    if (store_write(s, &INSERT_POINTS, insert_execution, &inserted, err) != 0) {
+    if (store_write(s, e->claim == 0 ? &INSERT_POINTS : &INSERT_KEYED_POINTS, insert_execution,
+                    &inserted, err) != 0) {
         return -1;
     }
     e->row = inserted.row;

@@ -11,7 +11,7 @@
 enum { COMPRESS_MIN = 1024, COMPRESS_LEVEL = 1 };
 
 static const struct sql_points CLAIM_POINTS = SQL_POINTS("idempotency.claim");
-static const struct sql_points ANSWER_POINTS = SQL_POINTS("idempotency.answer");
+static const struct sql_points ANSWER_POINTS = SQL_POINTS_POWER_LOSS("idempotency.answer");
 static const struct sql_points RELEASE_POINTS = SQL_POINTS("idempotency.release");
 static const struct sql_points SWEEP_POINTS = SQL_POINTS("idempotency.sweep");
 

@@ -40,6 +40,7 @@ static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), STATES, ARR
 #define SELECT COLUMNS ", spec"
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS("run.insert");
+static const struct sql_points INSERT_KEYED_POINTS = SQL_POINTS_POWER_LOSS("run.insert");
 static const struct sql_points STARTED_POINTS = SQL_POINTS("run.started");
 static const struct sql_points SETTLE_POINTS = SQL_POINTS("run.settle");
 static const struct sql_points DELETE_POINTS = SQL_POINTS("run.delete");
@@ -102,7 +103,8 @@ int store_run_insert(struct store *s, struct store_run *r, struct error *err)
 {
     struct store_run inserted = *r; /* its texts stay the caller's */
 
-    if (store_write(s, &INSERT_POINTS, insert_run, &inserted, err) != 0) {
+    if (store_write(s, r->claim == 0 ? &INSERT_POINTS : &INSERT_KEYED_POINTS, insert_run, &inserted,
+                    err) != 0) {
         return -1;
     }
     r->row = inserted.row;

@@ -388,7 +388,7 @@ static int run_step(struct sql *s, void *ctx, struct error *err)
 
 int schema_migrate(struct sql *writer, struct error *err)
 {
-    static const struct sql_points POINTS = SQL_POINTS("migrate");
+    static const struct sql_points POINTS = SQL_POINTS_POWER_LOSS("migrate");
     int version;
 
     if (read_version(writer, &version, err) != 0) {

@@ -10,9 +10,11 @@
  * keep a reader from working. */
 static const char VFS[] = "unix-excl";
 
-/* A checkpoint of the log moves at most this much back before the log starts again. */
+/* `synchronous` is how an ordinary write is made; transaction.c raises it for those that must
+ * outlive a power loss. A checkpoint of the log moves at most this much back before the log starts
+ * again. */
 static const char PRAGMAS_WRITER[] = "PRAGMA journal_mode = WAL;"
-                                     "PRAGMA synchronous = FULL;"
+                                     "PRAGMA synchronous = NORMAL;"
                                      "PRAGMA foreign_keys = ON;"
                                      "PRAGMA trusted_schema = OFF;"
                                      "PRAGMA journal_size_limit = 4194304;"

@@ -12,18 +12,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The fault points of one kind of write. */
+/* One kind of write: its fault points, and what it must outlive. */
 struct sql_points {
     const char *begin;     /* before the transaction */
     const char *step;      /* before each statement in it */
     const char *commit;    /* before it becomes durable */
     const char *committed; /* after it did: only kill and hang mean something here */
+    bool power_loss;       /* on disk before it returns; else it is the kernel's to write */
 };
-#define SQL_POINTS(name)                                                                           \
+#define SQL_POINTS_OF(name, power_loss)                                                            \
     {                                                                                              \
         "store." name ".begin", "store." name ".step", "store." name ".commit",                    \
-            "store." name ".committed"                                                             \
+            "store." name ".committed", power_loss                                                 \
     }
+/* Outlives the end of the service, SIGKILL too. */
+#define SQL_POINTS(name) SQL_POINTS_OF(name, false)
+/* Outlives the end of the machine, with all that was written before it. */
+#define SQL_POINTS_POWER_LOSS(name) SQL_POINTS_OF(name, true)
 
 enum { SQL_CACHE_MAX = 48 };
 

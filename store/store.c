@@ -14,7 +14,7 @@
 
 enum { INSTANCE_ID_LEN = 16, RESERVE_BYTES = 1024 * 1024 };
 
-static const struct sql_points INSTANCE_POINTS = SQL_POINTS("instance");
+static const struct sql_points INSTANCE_POINTS = SQL_POINTS_POWER_LOSS("instance");
 
 static int take_lock(const char *directory, int *out, struct error *err)
 {

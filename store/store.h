@@ -1,7 +1,10 @@
-/* What is remembered: SQLite in WAL mode with full synchronisation, so that a row that was
- * committed survives power loss. One writer connection behind a mutex and four reader connections
- * beside it; any thread may call; every call blocks for as long as SQLite and the disk take (reads
- * do not wait for writers, and see what was committed before they began).
+/* What is remembered: SQLite in WAL mode. What was committed survives a SIGKILL of the service, and
+ * whatever is lost with the machine's power, the rows that remain agree: it is the newest ones.
+ * Rows of checkpoints, what was asked for under an idempotency key, the key's own row and all that
+ * was committed before any of these survive a power loss, too. One writer connection behind a mutex
+ * and four reader connections beside it; any thread may call; every call blocks for as long as
+ * SQLite and the disk take (reads do not wait for writers, and see what was committed before they
+ * began).
  *
  * Transactions are made by one wrapper inside the module that alone retries SQLITE_BUSY. Each write
  * is one transaction with fault points store.<kind>.<operation>.{begin,step,commit,committed}.

@@ -160,13 +160,36 @@ static int write_once(struct sql *s, sql_fn fn, void *ctx, struct error *err)
     return -1;
 }
 
+/* With FULL the log is synced by the commit, before anybody sees the rows. */
+static int sync_commits(struct sql *s, bool full, struct error *err)
+{
+    return sql_script(s, full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err);
+}
+
+static int write_durably(struct sql *s, sql_fn fn, void *ctx, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    int result;
+
+    if (sync_commits(s, true, err) != 0) {
+        return -1;
+    }
+    result = retry_busy(write_once, s, fn, ctx, err);
+    /* Where it fails the next writes only take longer. */
+    if (sync_commits(s, false, &ignored) != 0) {
+        log_failure(LOG_LEVEL_WARN, &ignored, "every write waits for the disk", NULL);
+    }
+    return result;
+}
+
 int sql_write(struct sql *writer, const struct sql_points *points, sql_fn fn, void *ctx,
               struct error *err)
 {
     int result;
 
     writer->points = points;
-    result = retry_busy(write_once, writer, fn, ctx, err);
+    result = points->power_loss ? write_durably(writer, fn, ctx, err)
+                                : retry_busy(write_once, writer, fn, ctx, err);
     writer->points = NULL;
     if (result == 0) {
         (void)fault_point(points->committed);

@@ -26,7 +26,8 @@ void sql_pool_free(struct sql_pool *pool); /* NULL is fine; no call may be under
 int sql_write(struct sql *writer, const struct sql_points *points, sql_fn fn, void *ctx,
               struct error *err) WARN_UNUSED;
 
-/* The same for the writer of a store, one at a time; committed and durable when it returns 0. */
+/* The same for the writer of a store, one at a time. When it returns 0 it is committed: what is
+ * answered then is still so after a SIGKILL, and after a power loss where `points` say so. */
 int store_write(struct store *s, const struct sql_points *points, sql_fn fn, void *ctx,
                 struct error *err) WARN_UNUSED;
 /* The same for a write that makes room: on a full disk it goes on in the room that store.c keeps

@@ -8,7 +8,8 @@
  *
  * File: <directory>/transcripts/<tenant>/<execution row>/<command id>.log, 0600. A writer belongs
  * to one thread at a time; readers are independent of it and see whole records only. Appends go to
- * the page cache; `sync` makes them, and on its first call the file's name, durable. A reader holds
+ * the page cache, which outlives the service; `sync` makes them, and on its first call the file's
+ * name, outlive a power loss. A reader holds
  * a descriptor, and memory only from a record to the next end. Errors as in store.h. */
 #ifndef EXECHOST_STORE_TRANSCRIPT_H
 #define EXECHOST_STORE_TRANSCRIPT_H

@@ -25,8 +25,8 @@ void command_row_end(struct store_command *row, const char *reason, enum error_c
     store_text_set(&row->termination_detail, detail);
 }
 
-/* The exit record is the transcript's last; both are durable before the row says that it is over.
- */
+/* The exit record is the transcript's last, and is there before the row says that it is over. What
+ * was asked for under an idempotency key is to be found after a power loss, too. */
 int command_transcript_close(struct store_transcript *t, const struct store_command *row,
                              struct error *err)
 {
@@ -38,7 +38,7 @@ int command_transcript_close(struct store_transcript *t, const struct store_comm
     if (store_transcript_append(t, STORE_RECORD_EXIT, text, strlen(text), err) != 0) {
         return -1;
     }
-    return store_transcript_sync(t, err);
+    return row->claim == 0 ? 0 : store_transcript_sync(t, err);
 }
 
 static void notify(struct service *s, const struct store_command *row)

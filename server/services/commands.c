@@ -251,6 +251,9 @@ static int read_output(struct service *s, struct store_command *row, struct buf 
         row->stdout_bytes = totals.stdout_bytes;
         row->stderr_bytes = totals.stderr_bytes;
     }
+    /* A power loss took the end of the file. */
+    row->truncated = row->truncated || totals.stdout_bytes < row->stdout_bytes ||
+                     totals.stderr_bytes < row->stderr_bytes;
     return 0;
 }
 
