@@ -20,10 +20,10 @@ foreach(flag -fcf-protection=full -mbranch-protection=standard)
     endif()
 endforeach()
 
-# exechost_static_program(TARGET NAME): the small programs that run beside the service or inside
-# executions, one file each, loaded at an address nobody knows before. Neither sanitizers nor fault
-# points nor coverage have a place in there, so they take nothing of exechost_options.
-function(exechost_static_program TARGET NAME)
+# exechost_small_program(TARGET NAME): the small programs that run beside the service or inside
+# executions. Neither fault points nor coverage have a place in there, so they take nothing of
+# exechost_options.
+function(exechost_small_program TARGET NAME)
     target_include_directories(${TARGET} PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${TARGET} PRIVATE _GNU_SOURCE)
     target_compile_options(${TARGET} PRIVATE
@@ -32,9 +32,15 @@ function(exechost_static_program TARGET NAME)
         -fno-strict-aliasing -fno-common
         -Os -g0 -fPIE -ffunction-sections -fdata-sections)
     target_link_libraries(${TARGET} PRIVATE exechost_hardening)
-    target_link_options(${TARGET} PRIVATE -static-pie -s -Wl,--gc-sections,--build-id=none)
     set_target_properties(${TARGET} PROPERTIES
         OUTPUT_NAME ${NAME} INTERPROCEDURAL_OPTIMIZATION OFF)
+endfunction()
+
+# exechost_static_program(TARGET NAME): such a one in a single file, loaded at an address nobody
+# knows before.
+function(exechost_static_program TARGET NAME)
+    exechost_small_program(${TARGET} ${NAME})
+    target_link_options(${TARGET} PRIVATE -static-pie -s -Wl,--gc-sections,--build-id=none)
     # Unset, because from ON and OFF CMake makes -pie and -no-pie, and either undoes -static-pie.
     set_property(TARGET ${TARGET} PROPERTY POSITION_INDEPENDENT_CODE)
 endfunction()
