@@ -31,6 +31,11 @@
     X(ERROR_FILE_NOT_FOUND, "FILE_NOT_FOUND")                                                      \
     X(ERROR_IMAGE_NOT_FOUND, "IMAGE_NOT_FOUND")                                                    \
     X(ERROR_SHARED_STORE_NOT_CONFIGURED, "SHARED_STORE_NOT_CONFIGURED")                            \
+    X(ERROR_SHARED_CONFLICT, "SHARED_CONFLICT")                                                    \
+    X(ERROR_UPLOAD_FAILED, "CHECKPOINT_UPLOAD_FAILED")      /* trying again changes nothing */     \
+    X(ERROR_UPLOAD_INTERRUPTED, "CHECKPOINT_UPLOAD_FAILED") /* retryable */                        \
+    X(ERROR_SHARED_STORE_REFUSED, "SHARED_STORE_REFUSED")                                          \
+    X(ERROR_SHARED_STORE_UNAVAILABLE, "SHARED_STORE_UNAVAILABLE")                                  \
     X(ERROR_ID_IN_USE, "ID_IN_USE")                                                                \
     X(ERROR_OWNER_FENCED, "OWNER_FENCED")                                                          \
     X(ERROR_IDEMPOTENCY_CONFLICT, "IDEMPOTENCY_CONFLICT")                                          \

@@ -128,7 +128,10 @@ static void error_names_round_trip(void **state)
 {
     (void)state;
     for (int i = 0; i < ERROR_CODE_COUNT; i++) {
-        assert_int_equal(error_code_from_name(error_code_name((enum error_code)i)), i);
+        const char *name = error_code_name((enum error_code)i);
+
+        /* Two codes may have one name. */
+        assert_string_equal(error_code_name(error_code_from_name(name)), name);
     }
     assert_int_equal(error_code_from_name("NO_SUCH_CODE"), ERROR_INTERNAL);
     assert_string_equal(error_code_name((enum error_code)999), "INTERNAL");

@@ -1,0 +1,1 @@
+exechost_fuzz(objects USES objects)

@@ -1,0 +1,1 @@
+exechost_unit_test(test_objects_texts USES objects)
