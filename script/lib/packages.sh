@@ -23,6 +23,7 @@ packages_build() {
     need_command ninja ninja-build
     need_command gcc gcc
     need_command pkg-config pkg-config
+    need_command npm npm
     need_package libc6-dev libarchive-dev libcurl4-openssl-dev libexpat1-dev libjansson-dev \
         libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev libzstd-dev python3 python3-yaml \
         zlib1g-dev

@@ -56,6 +56,9 @@ void route_image_remove(struct http_exchange *x);
 
 void route_ptc(struct http_exchange *x);
 void route_ptc_resolve(struct http_exchange *x);
+void route_dashboard(struct http_exchange *x);
+void route_asset(struct http_exchange *x);
+
 void route_run_create(struct http_exchange *x);
 void route_run_list(struct http_exchange *x);
 void route_run_get(struct http_exchange *x);

@@ -90,6 +90,8 @@ static struct http_route routes[] = {
      ""},
 
     {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},
+    {"GET", "/", ROUTE_INLINE | ROUTE_PUBLIC, route_dashboard, 0, ""},
+    {"GET", "/assets/{asset}", ROUTE_INLINE | ROUTE_PUBLIC, route_asset, 0, ""},
     {"GET", "/healthz", ROUTE_INLINE | ROUTE_PUBLIC, route_health, 0, ""},
     {"GET", "/readyz", ROUTE_INLINE | ROUTE_PUBLIC, route_ready, 0, ""},
     {"GET", "/openapi.json", ROUTE_INLINE | ROUTE_ANY_SCOPE, route_openapi_json, 0, ""},

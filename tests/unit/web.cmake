@@ -1,0 +1,1 @@
+exechost_unit_test(test_web_assets USES web)
