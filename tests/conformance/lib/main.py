@@ -11,6 +11,7 @@ import time
 import traceback
 
 from . import engine, layout, native, selftest, table
+from .bridge import Bridge
 from .row import Row
 from .service import has_fault_points
 from .world import HERE, World
@@ -34,6 +35,7 @@ def options():
     parser.add_argument("--slow", type=float, default=1.0, help="factor on every time bound")
     parser.add_argument("--no-skip", action="store_true", help="a skipped row is a failure")
     parser.add_argument("--keep", action="store_true", help="keep the directory of the run")
+    parser.add_argument("--client", help="a bridge that makes the operations by a client library")
     parser.add_argument("--list", action="store_true", help="print id and anchor of each row")
     parser.add_argument("--self-test", action="store_true",
                         help="prove that the check of answers bites")
@@ -188,10 +190,14 @@ def run(arguments, rows):
         world.start_shared()
         if not arguments.only:
             check_examples(report)
+        if arguments.client:
+            world.bridge = Bridge(arguments.client)
         run_rows(world, report, rows, arguments.jobs)
         check_samples(world, report)
         check_end(world, report)
     finally:
+        if world.bridge:
+            world.bridge.close()
         if world.service:
             world.service.kill()
         if arguments.keep or report.failed:
@@ -201,5 +207,7 @@ def run(arguments, rows):
     failed = len(report.failed) + (len(report.skipped) if arguments.no_skip else 0)
     if report.skipped:
         print(f"{len(report.skipped)} skipped")
+    if world.bridge:
+        print(f"{world.bridge.summary()} were made by the client")
     print(f"{report.passed} passed, {failed} failed")
     return 1 if failed else 0

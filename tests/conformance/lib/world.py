@@ -32,6 +32,7 @@ class World:
         self.lock = threading.Lock()
         self.samples = {}
         self.service = None
+        self.bridge = None
 
     def variables(self):
         known = {"host": self.host, "gitRoot": str(self.git_root),
