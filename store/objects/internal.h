@@ -93,6 +93,10 @@ static inline bool objects_succeeded(const struct objects_response *r)
 int objects_back_off(unsigned n, const struct objects_watch *watch, struct error *err) WARN_UNUSED;
 int objects_interrupted(struct error *err);
 
+/* objects_abort_all, which leaves the upload `keep` alone ("": none). */
+int objects_abort_but(struct objects *o, const char *key, const char *keep,
+                      const struct objects_watch *watch, int *count, struct error *err) WARN_UNUSED;
+
 void objects_moved(const struct objects_watch *watch, int64_t bytes);
 const struct objects_watch *objects_watch_or_none(const struct objects_watch *watch);
 

@@ -346,8 +346,8 @@ int objects_abort(struct objects *o, const char *key, const char *upload_id,
     return 0;
 }
 
-int objects_abort_all(struct objects *o, const char *key, const struct objects_watch *watch,
-                      int *count, struct error *err)
+int objects_abort_but(struct objects *o, const char *key, const char *keep,
+                      const struct objects_watch *watch, int *count, struct error *err)
 {
     struct objects_list uploads;
     int result = 0;
@@ -359,11 +359,17 @@ int objects_abort_all(struct objects *o, const char *key, const struct objects_w
     for (size_t i = 0; result == 0 && i < uploads.count; i++) {
         const struct objects_item *u = &uploads.items[i];
 
-        if (strcmp(u->key, key) == 0 && u->upload_id != NULL) {
+        if (strcmp(u->key, key) == 0 && u->upload_id != NULL && strcmp(u->upload_id, keep) != 0) {
             result = objects_abort(o, key, u->upload_id, watch, err);
             *count += result == 0;
         }
     }
     objects_list_done(&uploads);
     return result;
+}
+
+int objects_abort_all(struct objects *o, const char *key, const struct objects_watch *watch,
+                      int *count, struct error *err)
+{
+    return objects_abort_but(o, key, "", watch, count, err);
 }

@@ -146,6 +146,17 @@ static bool is_lost(const struct objects_response *r)
     return r->status == 404 && strcmp(r->code, "NoSuchUpload") == 0;
 }
 
+/* Who is interrupted has no time for that: the caller does it when it begins again. */
+static void take_back(struct upload *u, struct error *err)
+{
+    struct error undo = ERROR_INIT;
+
+    if (!cancel_fired(u->watch->cancel) &&
+        objects_abort(u->o, u->key, u->upload_id, u->watch, &undo) != 0) {
+        error_add_cause(err, &undo);
+    }
+}
+
 static int create(struct upload *u, struct error *err)
 {
     const struct objects_request request = {
@@ -159,6 +170,7 @@ static int create(struct upload *u, struct error *err)
     _cleanup_response_ struct objects_response response;
     struct objects_answer answer;
     bool good;
+    int others;
 
     if (objects_perform(u->o, &request, &response, err) != 0) {
         return -1;
@@ -173,9 +185,18 @@ static int create(struct upload *u, struct error *err)
     memcpy(u->upload_id, answer.upload_id, sizeof(u->upload_id));
     good = u->upload_id[0] != '\0';
     objects_answer_done(&answer);
-    return good ? 0
-                : error_set(err, ERROR_SHARED_STORE_REFUSED,
-                            "the shared store gives a new upload no id");
+    if (!good) {
+        return error_set(err, ERROR_SHARED_STORE_REFUSED,
+                         "the shared store gives a new upload no id");
+    }
+    /* The answer to an earlier attempt may have got lost, and its upload would stay for ever. Those
+     * of other workers go with it and begin again. */
+    if (response.attempt > 1 &&
+        objects_abort_but(u->o, u->key, u->upload_id, u->watch, &others, err) != 0) {
+        take_back(u, err);
+        return -1;
+    }
+    return 0;
 }
 
 static int send_part(struct upload *u, unsigned index, bool *lost, struct error *err)
@@ -386,17 +407,6 @@ static int complete(struct upload *u, struct error *err)
         return objects_refused(u->o, &request, &response, err);
     }
     return read_completion(&response, err);
-}
-
-/* Who is interrupted has no time for that: the caller does it when it begins again. */
-static void take_back(struct upload *u, struct error *err)
-{
-    struct error undo = ERROR_INIT;
-
-    if (!cancel_fired(u->watch->cancel) &&
-        objects_abort(u->o, u->key, u->upload_id, u->watch, &undo) != 0) {
-        error_add_cause(err, &undo);
-    }
 }
 
 static int finish(struct upload *u, struct error *err)
