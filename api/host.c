@@ -78,14 +78,51 @@ static json_t *encode_hosts(const struct api_service *view)
     return list;
 }
 
+static json_t *limit_or_null(int64_t limit)
+{
+    return limit == 0 ? json_null() : json_integer(limit);
+}
+
+static json_t *encode_capacity_limits(const struct api_capacity_limits *limits)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "executions", limit_or_null(limits->executions),
+                     "cpus",
+                     limits->nano_cpus == 0 ? json_null() : api_cpus_encode(limits->nano_cpus),
+                     "memoryBytes", limit_or_null(limits->memory_bytes), "diskBytes",
+                     limit_or_null(limits->disk_bytes), "runs", limit_or_null(limits->runs));
+}
+
+static json_t *in_units(int64_t value, int64_t unit)
+{
+    return unit == NANO ? api_cpus_encode(value) : json_integer(value);
+}
+
+static json_t *encode_quotas(const struct api_service *view)
+{
+    json_t *all = json_object();
+
+    for (size_t i = 0; all != NULL && i < view->quota_count; i++) {
+        const struct api_quota *q = &view->quotas[i];
+        json_t *one = json_pack("{s:o, s:o}", "limit",
+                                q->limit == 0 ? json_null() : in_units(q->limit, q->unit), "used",
+                                q->used < 0 ? json_null() : in_units(q->used, q->unit));
+
+        if (json_object_set_new(all, q->name, one) != 0) {
+            json_decref(all);
+            return NULL;
+        }
+    }
+    return all;
+}
+
 static json_t *encode_capacity(const struct api_capacity *capacity)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:o, s:I, s:I}", "executions", (json_int_t)capacity->executions,
+        "{s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "executions", (json_int_t)capacity->executions,
         "commandsRunning", (json_int_t)capacity->commands_running, "commandsQueued",
         (json_int_t)capacity->commands_queued, "cpus", api_cpus_encode(capacity->nano_cpus),
         "memoryBytes", (json_int_t)capacity->memory_bytes, "diskBytes",
-        (json_int_t)capacity->disk_bytes);
+        (json_int_t)capacity->disk_bytes, "limits", encode_capacity_limits(&capacity->limits));
 }
 
 static json_t *encode_reconciliation(const struct api_reconciliation *r)
@@ -107,8 +144,9 @@ static json_t *encode_reconciliation(const struct api_reconciliation *r)
 
 json_t *api_service_encode(const struct api_service *view)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:n}", "version", view->version, "instanceId",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:n}", "version", view->version, "instanceId",
                      view->instance_id, "hosts", encode_hosts(view), "capacity",
-                     encode_capacity(&view->capacity), "lastReconciliation",
-                     encode_reconciliation(view->last_reconciliation), "sharedStore");
+                     encode_capacity(&view->capacity), "quotas", encode_quotas(view),
+                     "lastReconciliation", encode_reconciliation(view->last_reconciliation),
+                     "sharedStore");
 }

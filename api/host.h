@@ -28,6 +28,15 @@ struct api_host {
     const char *const *enforces; /* NULL-ended */
 };
 
+/* Of each kind the most that all may have; 0 is null: any amount. */
+struct api_capacity_limits {
+    int64_t executions;
+    int64_t nano_cpus; /* shown as cpus */
+    int64_t memory_bytes;
+    int64_t disk_bytes;
+    int64_t runs;
+};
+
 struct api_capacity {
     int64_t executions;
     int64_t commands_running;
@@ -35,6 +44,15 @@ struct api_capacity {
     int64_t nano_cpus; /* shown as cpus */
     int64_t memory_bytes;
     int64_t disk_bytes;
+    struct api_capacity_limits limits;
+};
+
+/* One of the tenant's. */
+struct api_quota {
+    const char *name;
+    int64_t limit; /* 0 is null: any amount */
+    int64_t used;  /* -1 is null: it is not counted up */
+    int64_t unit;  /* both are so many times what is shown */
 };
 
 struct api_reconciliation {
@@ -59,6 +77,8 @@ struct api_service {
     const struct api_host *hosts;
     size_t host_count;
     struct api_capacity capacity;
+    const struct api_quota *quotas;
+    size_t quota_count;
     const struct api_reconciliation *last_reconciliation; /* NULL is null */
 };
 

@@ -37,6 +37,7 @@ static const struct api_problem_kind KINDS[ERROR_CODE_COUNT] = {
     [ERROR_UNSUPPORTED_MEDIA_TYPE] = {415, "The body's media type is not accepted here", false},
     [ERROR_RANGE_NOT_SATISFIABLE] = {416, "The range lies outside of the content", false},
     [ERROR_UNAUTHENTICATED] = {401, "The request carries no token that is known here", false},
+    [ERROR_QUOTA_EXCEEDED] = {429, "A quota is used up", true},
     [ERROR_OVERLOADED] = {503, "Too much work is waiting", true},
     [ERROR_STORAGE_FULL] = {507, "The storage is full", true},
     [ERROR_PTC_INVALID_REQUEST] = {400, "The request for a run breaks a rule", false},

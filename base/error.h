@@ -47,6 +47,7 @@
     X(ERROR_UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE")                                      \
     X(ERROR_RANGE_NOT_SATISFIABLE, "RANGE_NOT_SATISFIABLE")                                        \
     X(ERROR_UNAUTHENTICATED, "UNAUTHENTICATED")                                                    \
+    X(ERROR_QUOTA_EXCEEDED, "QUOTA_EXCEEDED")                                                      \
     X(ERROR_OVERLOADED, "OVERLOADED")                                                              \
     X(ERROR_STORAGE_FULL, "STORAGE_FULL")                                                          \
     X(ERROR_PTC_INVALID_REQUEST, "PTC_INVALID_REQUEST")                                            \

@@ -304,6 +304,7 @@ static int check_ptc(const struct config *c, struct error *err)
 
 static int complete(struct config *c, struct error *err)
 {
+    config_tokens_complete(c);
     if (check_ptc(c, err) != 0) {
         return -1;
     }

@@ -59,6 +59,16 @@
       "records, events and results of ended runs together")                                        \
     X(sweep_interval_ms, "sweepIntervalMs", 60000, 100, 3600000, "between two looks at all that")
 
+/* The same within "capacity": what living executions may be granted together, as a multiple of what
+ * the machine has; 0: any amount. Limits are ceilings that few reach, so the multiples are large.
+ */
+#define CONFIG_CAPACITY(X)                                                                         \
+    X(cpu_factor, "cpuFactor", 1024, 0, 1048576, "cpus, times those of the machine")               \
+    X(memory_factor, "memoryFactor", 16, 0, 1048576, "memoryBytes, times the machine's memory")    \
+    X(disk_factor, "diskFactor", 64, 0, 1048576,                                                   \
+      "diskBytes, times the machine's memory, in which workspaces lie")                            \
+    X(runs_max, "runs", 1024, 1, 65536, "runs of programs at once")
+
 /* The same within "ptc": runs of programs. What a request names is capped by the larger numbers. */
 #define CONFIG_PTC(X)                                                                              \
     X(ptc_timeout_ms, "defaultTimeoutMs", 120000, 1, 2147483647, "time of a run that names none")  \
@@ -96,6 +106,7 @@ struct config {
 #define X(member, key, def, min, max, what) int64_t member;
     CONFIG_NUMBERS(X)
     CONFIG_RETENTION(X)
+    CONFIG_CAPACITY(X)
     CONFIG_PTC(X)
 #undef X
     char *listen;                   /* "listen", 127.0.0.1:8470 */
@@ -121,7 +132,9 @@ struct config {
     bool ptc_network;               /* "ptc": {"network": "host" | "none"}; none */
     struct config_roots *ptc_roots; /* "ptc": {"workspaceRoots": {"<tenant>": […]}} */
     size_t ptc_roots_count;
-    struct token *tokens; /* "tokens": [{"sha256", "tenant", "scopes"}]; none: loopback only */
+    struct quotas quotas; /* "quotas": where a token says nothing else, and without tokens */
+    struct token *tokens; /* "tokens": [{"sha256", "tenant", "scopes", "quotas"}]; none: loopback
+                           * only */
     size_t token_count;
     enum log_level log_level; /* "logLevel": debug | info | warn | error */
 };

@@ -83,9 +83,29 @@ static const struct config_setting settings[] = {
         CONFIG_RETENTION(X)
 #undef X
 #define X(member, key, def, min, max, what)                                                        \
+    {"capacity", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,          \
+     NULL,       NULL, what},
+            CONFIG_CAPACITY(X)
+#undef X
+#define X(member, key, max, what)                                                                  \
+    {                                                                                              \
+        "quotas",                                                                                  \
+        key,                                                                                       \
+        KIND_NUMBER,                                                                               \
+        offsetof(struct config, quotas.member),                                                    \
+        0,                                                                                         \
+        0,                                                                                         \
+        max,                                                                                       \
+        NULL,                                                                                      \
+        NULL,                                                                                      \
+        NULL,                                                                                      \
+        what "; 0: any amount"},
+                QUOTAS(X)
+#undef X
+#define X(member, key, def, min, max, what)                                                        \
     {"ptc", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,               \
      NULL,  NULL, what},
-            CONFIG_PTC(X)
+                    CONFIG_PTC(X)
 #undef X
 };
 
@@ -381,7 +401,7 @@ static void describe(FILE *out, const struct config_setting *s)
     } else if (s->text != NULL) {
         snprintf(value, sizeof(value), "%s", s->text);
     }
-    fprintf(out, "  %-23s %-21s %s%s\n", name, value, s->what, range);
+    fprintf(out, "  %-26s %-21s %s%s\n", name, value, s->what, range);
 }
 
 void config_describe(FILE *out)
@@ -391,12 +411,13 @@ void config_describe(FILE *out)
             describe(out, &settings[i]);
         }
     }
-    fprintf(out, "  %-23s %-21s %s\n", "corsOrigins", "[]",
+    fprintf(out, "  %-26s %-21s %s\n", "corsOrigins", "[]",
             "origins whose pages may call, e.g. [\"https://host\"]");
-    fprintf(out, "  %-23s %-21s %s\n", "gitRoots", "{}",
+    fprintf(out, "  %-26s %-21s %s\n", "gitRoots", "{}",
             "per tenant, below which paths repositories may lie");
-    fprintf(out, "  %-23s %-21s %s\n", "ptc.workspaceRoots", "{}",
+    fprintf(out, "  %-26s %-21s %s\n", "ptc.workspaceRoots", "{}",
             "per tenant, below which paths workspaces of runs may lie");
-    fprintf(out, "  %-23s %-21s %s\n", "tokens", "-",
-            "who may ask: [{\"sha256\", \"tenant\", \"scopes\"}]; exechost token makes one");
+    fprintf(out, "  %-26s %-21s %s\n", "tokens", "-",
+            "who may ask: [{\"sha256\", \"tenant\", \"scopes\", \"quotas\"}]; exechost token makes "
+            "one");
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PLACE_SIZE = 64, SHA256_LEN = 64 };
+enum { PLACE_SIZE = 64, SHA256_LEN = 64, NOT_GIVEN = -1 };
 
 static const struct {
     const char *name;
@@ -76,11 +76,80 @@ static int check_keys(json_t *entry, size_t index, struct error *err)
     json_object_foreach(entry, key, value)
     {
         if (strcmp(key, "sha256") != 0 && strcmp(key, "tenant") != 0 &&
-            strcmp(key, "scopes") != 0) {
+            strcmp(key, "scopes") != 0 && strcmp(key, "quotas") != 0) {
             return fault(err, index, key, "is not a configuration key");
         }
     }
     return 0;
+}
+
+static const struct {
+    const char *key;
+    size_t offset;
+    int64_t max;
+} limits[] = {
+#define X(member, key, max, what) {key, offsetof(struct quotas, member), max},
+    QUOTAS(X)
+#undef X
+};
+
+static int64_t *limit_of(struct quotas *q, size_t i)
+{
+    return (int64_t *)((char *)q + limits[i].offset);
+}
+
+/* NULL when there is no such quota. */
+static int64_t *limit_named(struct quotas *q, const char *key, int64_t *max)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        if (strcmp(limits[i].key, key) == 0) {
+            *max = limits[i].max;
+            return limit_of(q, i);
+        }
+    }
+    return NULL;
+}
+
+/* What the entry does not name is left as NOT_GIVEN, for config_tokens_complete. */
+static int read_quotas(struct token *t, json_t *object, size_t index, struct error *err)
+{
+    const char *key;
+    json_t *value;
+
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        *limit_of(&t->quotas, i) = NOT_GIVEN;
+    }
+    if (object != NULL && !json_is_object(object)) {
+        return fault(err, index, "quotas", "must be an object");
+    }
+    json_object_foreach(object, key, value)
+    {
+        char name[PLACE_SIZE];
+        int64_t max = 0;
+        int64_t *limit = limit_named(&t->quotas, key, &max);
+
+        snprintf(name, sizeof(name), "quotas.%.40s", key);
+        if (limit == NULL) {
+            return fault(err, index, name, "is not a configuration key");
+        }
+        if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+            json_integer_value(value) > max) {
+            return fault(err, index, name, "must be an integer in the range of its default");
+        }
+        *limit = json_integer_value(value);
+    }
+    return 0;
+}
+
+void config_tokens_complete(struct config *c)
+{
+    for (size_t t = 0; t < c->token_count; t++) {
+        for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+            int64_t *limit = limit_of(&c->tokens[t].quotas, i);
+
+            *limit = *limit == NOT_GIVEN ? *limit_of(&c->quotas, i) : *limit;
+        }
+    }
 }
 
 static int read_entry(struct config *c, json_t *entry, struct error *err)
@@ -104,7 +173,8 @@ static int read_entry(struct config *c, json_t *entry, struct error *err)
             return fault(err, index, "sha256", "is given twice");
         }
     }
-    if (read_scopes(json_object_get(entry, "scopes"), index, &t->scopes, err) != 0) {
+    if (read_scopes(json_object_get(entry, "scopes"), index, &t->scopes, err) != 0 ||
+        read_quotas(t, json_object_get(entry, "quotas"), index, err) != 0) {
         return -1;
     }
     memcpy(t->sha256, sha256, sizeof(t->sha256));

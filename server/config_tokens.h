@@ -7,9 +7,11 @@
 
 #include <jansson.h>
 
-/* Fills c->tokens from [{"sha256", "tenant", "scopes"}]. A fault names its place: tokens[0].tenant.
- */
+/* Fills c->tokens from [{"sha256", "tenant", "scopes", "quotas"}]. A fault names its place:
+ * tokens[0].tenant. */
 int config_tokens_read(struct config *c, const json_t *value, struct error *err) WARN_UNUSED;
+/* Once all keys are read: quotas that a token does not name are those of "quotas". */
+void config_tokens_complete(struct config *c);
 void config_tokens_done(struct config *c);
 
 /* The bit of "read", …; 0 when there is no such scope. */

@@ -6,6 +6,7 @@
 #include "host/docker/docker.h"
 #include "host/native/native.h"
 #include "server/routes/routes.h"
+#include "server/services/admission.h"
 #include "server/services/checkpoints.h"
 #include "server/services/ending.h"
 #include "server/services/idempotency.h"
@@ -209,7 +210,8 @@ static int open_parts(struct service *s, struct error *err)
         store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
         cancel_new(&s->stop, err) != 0 || make_pool(s, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
-        live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
+        admission_new(c, &s->admission, err) != 0 || live_new(&s->live, err) != 0 ||
+        checkpoints_new(&s->checkpoints, err) != 0 ||
         idempotency_new(s, &s->idempotency, err) != 0 || runs_new(s, &s->runs, err) != 0) {
         return -1;
     }
@@ -238,6 +240,7 @@ static int listen_http(struct service *s, struct error *err)
         .loopback_rules = s->config->token_count == 0,
         .tokens = s->config->tokens,
         .token_count = s->config->token_count,
+        .quotas = &s->config->quotas,
         .topics = s->topics,
         .scratch = s->scratch,
     };
@@ -321,6 +324,7 @@ void service_free(struct service *s)
     idempotency_free(s->idempotency);
     checkpoints_free(s->checkpoints);
     live_free(s->live);
+    admission_free(s->admission);
     topics_free(s->topics);
     store_close(s->store);
     cancel_unref(s->stop);

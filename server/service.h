@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct admission;
 struct live;
 struct checkpoints;
 struct idempotency;
@@ -58,6 +59,7 @@ struct service {
     struct pool *pool;
     struct timers *timers;
     struct topics *topics;
+    struct admission *admission;
     struct live *live;
     struct checkpoints *checkpoints;
     struct idempotency *idempotency;

@@ -3,6 +3,8 @@
 #ifndef EXECHOST_SERVER_TOKENS_H
 #define EXECHOST_SERVER_TOKENS_H
 
+#include "server/quotas.h"
+
 /* Joined by |. None implies another. */
 enum token_scope {
     SCOPE_READ = 1,        /* what only looks: GET */
@@ -16,6 +18,7 @@ struct token {
     char sha256[64 + 1]; /* of the token's bytes, lowercase hex */
     char *tenant;        /* an id; owned by the configuration */
     unsigned scopes;
+    struct quotas quotas; /* of its tenant, when this token asks */
 };
 
 #endif

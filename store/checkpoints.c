@@ -2,6 +2,7 @@
 
 #include "store/fields.h"
 #include "store/idempotency_bind.h"
+#include "store/stored_check.h"
 #include "store/transaction.h"
 
 #include "base/buf.h"
@@ -70,7 +71,9 @@ static int insert_checkpoint(struct sql *s, void *ctx, struct error *err)
     struct store_checkpoint *c = ctx;
     _cleanup_statement_ sqlite3_stmt *stmt = NULL;
 
-    if (check_id_free(s, c, err) != 0 || sql_prepare(s, INSERT, &stmt, err) != 0) {
+    if (check_id_free(s, c, err) != 0 ||
+        stored_check(s, c->tenant, c->stored_bytes, c->stored_max, err) != 0 ||
+        sql_prepare(s, INSERT, &stmt, err) != 0) {
         return -1;
     }
     field_bind(stmt, 1, &TABLE, 0, TABLE.count, c);

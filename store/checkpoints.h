@@ -20,6 +20,7 @@ struct store_checkpoint {
     char *durability;     /* local, uploading, durable or failed */
     int64_t stored_at;    /* when it came here: made or imported */
     int64_t stored_bytes; /* of its three files */
+    int64_t stored_max;   /* for the insert: most bytes that may be stored of the tenant, 0: any */
     int64_t claim;        /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 
@@ -31,7 +32,8 @@ struct store_checkpoint_list {
 };
 void store_checkpoint_list_done(struct store_checkpoint_list *list);
 
-/* The last step of a checkpoint: its files are in place. ERROR_ID_IN_USE when the id is taken. */
+/* The last step of a checkpoint: its files are in place. ERROR_ID_IN_USE when the id is taken,
+ * ERROR_QUOTA_EXCEEDED when the tenant would have more stored than `stored_max`. */
 int store_checkpoint_insert(struct store *s, struct store_checkpoint *c,
                             struct error *err) WARN_UNUSED;
 int store_checkpoint_get(struct store *s, const char *tenant, const char *checkpoint_id,

@@ -337,6 +337,41 @@ static const char ON_RUN[] =
                 RUN_EVENT("NEW", "NEW.state"))
             TRIGGER("runs_deleted", "DELETE ON runs", RUN_EVENT("OLD", "'deleted'"));
 
+/* What each tenant has stored, in bytes of each kind. Summing it up anew for each question would
+ * walk all that is there. */
+#define STORED_ADD(row, kind, sign, column)                                                        \
+    " INSERT INTO stored (tenant, kind, bytes) VALUES (" row ".tenant, '" kind "', " sign row      \
+    "." column ") ON CONFLICT (tenant, kind) DO UPDATE SET bytes = bytes + excluded.bytes;"
+#define STORED(table, kind, column)                                                                \
+    "CREATE TRIGGER stored_" table "_inserted AFTER INSERT ON " table " WHEN NEW." column          \
+    " <> 0 BEGIN" STORED_ADD(                                                                      \
+        "NEW", kind, "",                                                                           \
+        column) " END;"                                                                            \
+                "CREATE TRIGGER stored_" table "_updated AFTER UPDATE ON " table                   \
+                " WHEN OLD." column " <> NEW." column                                              \
+                " BEGIN" STORED_ADD("OLD", kind, "-", column) STORED_ADD(                          \
+                    "NEW", kind, "",                                                               \
+                    column) " END;"                                                                \
+                            "CREATE TRIGGER stored_" table "_deleted AFTER DELETE ON " table       \
+                            " WHEN OLD." column " <> 0 BEGIN" STORED_ADD(                          \
+                                "OLD", kind, "-", column) " END;"                                  \
+                                                          "INSERT INTO stored (tenant, kind, "     \
+                                                          "bytes) SELECT tenant, '" kind           \
+                                                          "', sum(" column ")"                     \
+                                                          " FROM " table " GROUP BY tenant;"
+
+static const char STORED_TABLE[] =
+    "CREATE TABLE stored ("
+    " tenant TEXT NOT NULL,"
+    " kind TEXT NOT NULL CHECK (kind IN ('checkpoints', 'transcripts', 'records', 'runs')),"
+    " bytes INTEGER NOT NULL,"
+    " PRIMARY KEY (tenant, kind)"
+    ") STRICT, WITHOUT ROWID;";
+static const char STORED_CHECKPOINTS[] = STORED("checkpoints", "checkpoints", "stored_bytes");
+static const char STORED_TRANSCRIPTS[] = STORED("commands", "transcripts", "transcript_bytes");
+static const char STORED_RECORDS[] = STORED("executions", "records", "record_bytes");
+static const char STORED_RUNS[] = STORED("runs", "runs", "record_bytes");
+
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
     const char *scripts[16];
@@ -350,6 +385,7 @@ static const struct schema_step STEPS[] = {
     {{RETENTION}},
     {{RUNS, RUN_KEYS, RUN_EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW,
       ON_COMMAND, ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE, ON_RUN}},
+    {{STORED_TABLE, STORED_CHECKPOINTS, STORED_TRANSCRIPTS, STORED_RECORDS, STORED_RUNS}},
 };
 
 int schema_version(void)

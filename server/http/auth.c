@@ -1,11 +1,10 @@
 #include "server/http/exchange.h"
 
+#include "base/clock.h"
 #include "base/digest.h"
 
 #include <string.h>
 #include <strings.h>
-
-static const char TENANT_WITHOUT_TOKENS[] = "default";
 
 const char *auth_bearer(const char *header)
 {
@@ -23,33 +22,23 @@ const char *auth_bearer(const char *header)
     return len > 0 && token[len + strspn(token + len, "=")] == '\0' ? token : NULL;
 }
 
-/* Takes as long whatever is equal. */
-static bool same_digest(const char *a, const char *b)
-{
-    unsigned char differs = 0;
-
-    for (size_t i = 0; i < sizeof(((struct token *)NULL)->sha256); i++) {
-        differs |= (unsigned char)(a[i] ^ b[i]);
-    }
-    return differs == 0;
-}
-
-static const struct token *find_token(const struct http_server *s, const char *text)
+static const struct token *find_token(const struct token_set *set, const char *text)
 {
     static const char prefix[] = "sha256:";
     struct digest *d = digest_new();
     char digest[DIGEST_TEXT_SIZE];
-    const struct token *found = NULL;
 
     digest_update(d, text, strlen(text));
     digest_final(d, digest);
     digest_free(d);
-    for (size_t i = 0; i < s->token_count; i++) {
-        if (same_digest(s->tokens[i].sha256, digest + sizeof(prefix) - 1)) {
-            found = &s->tokens[i];
-        }
-    }
-    return found;
+    return token_set_find(set, digest + sizeof(prefix) - 1);
+}
+
+static void take_tokens(struct http_exchange *x)
+{
+    pthread_mutex_lock(&x->server->token_lock);
+    x->tokens = token_set_ref(x->server->tokens);
+    pthread_mutex_unlock(&x->server->token_lock);
 }
 
 static int refuse(struct http_exchange *x, const char *detail, struct error *err)
@@ -58,31 +47,44 @@ static int refuse(struct http_exchange *x, const char *detail, struct error *err
     return error_set(err, ERROR_UNAUTHENTICATED, "%s", detail);
 }
 
-int auth_check(struct http_exchange *x, struct error *err)
+static int find_caller(struct http_exchange *x, const struct token **out, struct error *err)
 {
-    const struct http_route *route = x->match.route;
     const char *header = NULL;
     unsigned count = exchange_header(x, "Authorization", &header);
     const char *text = count == 1 ? auth_bearer(header) : NULL;
-    const struct token *token;
 
-    if (x->server->token_count == 0) {
-        x->tenant = TENANT_WITHOUT_TOKENS;
-        x->scopes = SCOPE_ALL;
-        return 0;
-    }
-    if (route != NULL && (route->flags & ROUTE_PUBLIC) != 0) {
+    if (token_set_is_open(x->tokens)) {
+        *out = token_set_everybody(x->tokens);
         return 0;
     }
     if (text == NULL) {
         return refuse(x, "the request needs one header \"Authorization: Bearer TOKEN\"", err);
     }
-    token = find_token(x->server, text);
-    if (token == NULL) {
-        return refuse(x, "the token is not known here", err);
+    *out = find_token(x->tokens, text);
+    return *out != NULL ? 0 : refuse(x, "the token is not known here", err);
+}
+
+int auth_check(struct http_exchange *x, struct error *err)
+{
+    const struct http_route *route = x->match.route;
+    bool public = route != NULL && (route->flags & ROUTE_PUBLIC) != 0;
+    const struct token *token = NULL;
+
+    take_tokens(x);
+    if (public && !token_set_is_open(x->tokens)) {
+        return 0;
+    }
+    if (find_caller(x, &token, err) != 0) {
+        return -1;
     }
     x->tenant = token->tenant;
     x->scopes = token->scopes;
+    x->quotas = &token->quotas;
+    if (!public && !token_set_admit(x->tokens, token, clock_mono_ms())) {
+        http_add_header(x, "Retry-After", "1");
+        return error_set(err, ERROR_QUOTA_EXCEEDED, "the quota requestsPerSecond: %lld at most",
+                         (long long)token->quotas.requests_per_second);
+    }
     return 0;
 }
 
@@ -111,6 +113,13 @@ int auth_scope(struct http_exchange *x, struct error *err)
 const char *http_tenant(const struct http_exchange *x)
 {
     return x->tenant != NULL ? x->tenant : "";
+}
+
+const struct quotas *http_quotas(const struct http_exchange *x)
+{
+    static const struct quotas none;
+
+    return x->quotas != NULL ? x->quotas : &none;
 }
 
 bool http_has_scope(const struct http_exchange *x, enum token_scope scope)

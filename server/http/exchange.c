@@ -54,6 +54,7 @@ void exchange_unref(struct http_exchange *x)
         close(x->body_fd);
     }
     uri_done(&x->uri);
+    token_set_unref(x->tokens);
     pthread_mutex_destroy(&x->lock);
     free(x);
     pthread_mutex_lock(&s->lock);

@@ -84,8 +84,10 @@ struct http_exchange {
     char trace_id[TRACE_ID_LEN + 1]; /* "" when the caller sent none */
     const char *cors_origin;         /* the configured one it comes from, or NULL */
     struct router_match match;
-    const char *tenant; /* borrowed; NULL: not known (yet) */
-    unsigned scopes;    /* enum token_scope */
+    struct token_set *tokens;    /* owned: a reference to those that were known when it came */
+    const char *tenant;          /* of `tokens`; NULL: not known (yet) */
+    const struct quotas *quotas; /* likewise; of the service where it knows no tokens */
+    unsigned scopes;             /* enum token_scope */
     bool http10;
     bool body_announced;
     bool body_too_long; /* of unknown length, or too long to be thrown away unless it is taken */
@@ -127,9 +129,9 @@ struct http_server {
     struct topics *topics;
     const struct http_guard *guard;
     char **cors_origins; /* owned, NULL-ended */
-    const struct token *tokens;
-    size_t token_count;
-    bool loopback_rules; /* asked for, and not on a unix socket */
+    pthread_mutex_t token_lock;
+    struct token_set *tokens; /* [token_lock] a reference; the set itself never changes */
+    bool loopback_rules;      /* asked for, and not on a unix socket */
     char *address;
     char *unix_path; /* to be unlinked at the end, or NULL */
     struct lingerers *linger;
@@ -167,6 +169,25 @@ bool server_is_stopping(struct http_server *s);
 
 /* How many fields of that name there are; *value is that of the last. */
 unsigned exchange_header(const struct http_exchange *x, const char *name, const char **value);
+
+/* --- tokens.c: who may ask --- */
+
+/* Tokens that are known at a time, with the rate at which each asks. Any thread. */
+struct token_set;
+/* Copies. Without tokens: one entry, of the tenant "default" with all scopes and `quotas`. What
+ * `before` (NULL: nothing) knows of the rates of the same tokens is taken over. */
+int token_set_new(const struct token *tokens, size_t count, const struct quotas *quotas,
+                  struct token_set *before, struct token_set **out, struct error *err) WARN_UNUSED;
+struct token_set *token_set_ref(struct token_set *set);
+void token_set_unref(struct token_set *set); /* NULL is fine */
+/* Whether everybody may ask. */
+bool token_set_is_open(const struct token_set *set);
+/* NULL when none has that digest (64 hex digits). Takes as long for each that is of the set. */
+const struct token *token_set_find(const struct token_set *set, const char *sha256);
+/* Who asks where everybody may. */
+const struct token *token_set_everybody(const struct token_set *set);
+/* Whether a request more is within requestsPerSecond; counts it. */
+bool token_set_admit(struct token_set *set, const struct token *token, int64_t now_mono_ms);
 
 /* --- auth.c: who asks --- */
 

@@ -82,16 +82,23 @@ struct http_config {
         loopback_rules; /* no tokens: listens on loopback or unix only; over TCP Host must be a
                          * loopback   name and a mutation's Origin a loopback one or in cors_origins
                          */
-    const struct token *tokens; /* who may ask; none: everybody, as the tenant "default" */
+    const struct token *tokens; /* who may ask; none: everybody, as the tenant "default"; copied */
     size_t token_count;
-    struct topics *topics; /* that http_wait and http_reply_stream name */
-    const char *scratch;   /* directory of ROUTE_BODY_FILE bodies; NULL when no route has one */
-    int64_t heartbeat_ms;  /* of streams, and of the look after peers; 0: 15 s */
+    const struct quotas *quotas; /* without tokens; NULL: none; copied */
+    struct topics *topics;       /* that http_wait and http_reply_stream name */
+    const char *scratch;  /* directory of ROUTE_BODY_FILE bodies; NULL when no route has one */
+    int64_t heartbeat_ms; /* of streams, and of the look after peers; 0: 15 s */
 };
 
-/* Copies `config`; borrows what it points to, which must outlive the server. */
+/* Copies `config`; borrows what it points to and is not said to be copied, which must outlive the
+ * server. */
 int http_server_new(const struct http_config *config, struct http_server **out,
                     struct error *err) WARN_UNUSED;
+/* From the next request on these are the tokens; copied. The server must have had some and gets
+ * some: whether it is open to everybody was decided at its start. Requests under way keep theirs.
+ */
+int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,
+                           struct error *err) WARN_UNUSED;
 /* "http://127.0.0.1:8470" or "unix:/path"; borrowed. */
 const char *http_server_address(const struct http_server *s);
 /* From now on what waits and what comes is answered with 503 OVERLOADED. NULL is fine. */
@@ -104,6 +111,8 @@ void http_server_free(struct http_server *s);
 void *http_service(const struct http_exchange *x);
 /* Of the token; "default" where the service knows none, "" on a public route where it does. */
 const char *http_tenant(const struct http_exchange *x);
+/* What the tenant may have by the word of the token that asks; never NULL, lives as long as `x`. */
+const struct quotas *http_quotas(const struct http_exchange *x);
 bool http_has_scope(const struct http_exchange *x, enum token_scope scope);
 const char *http_request_id(const struct http_exchange *x);
 const char *http_param(const struct http_exchange *x,

@@ -100,6 +100,16 @@ void http_reply_empty(struct http_exchange *x, unsigned status)
     (void)reply_store(x, status, "", NULL, 0);
 }
 
+static bool has_header(const struct reply *r, const char *name)
+{
+    for (unsigned i = 0; i < r->header_count; i++) {
+        if (strcmp(r->headers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void http_reply_error(struct http_exchange *x, const struct error *err)
 {
     unsigned status = (unsigned)api_problem_kind(err->code)->status;
@@ -112,6 +122,8 @@ void http_reply_error(struct http_exchange *x, const struct error *err)
     }
     if (err->code == ERROR_OVERLOADED) {
         http_add_header(x, "Retry-After", "1");
+    } else if (err->code == ERROR_QUOTA_EXCEEDED && !has_header(&x->reply, "Retry-After")) {
+        http_add_header(x, "Retry-After", "5"); /* something of the tenant's has to end first */
     }
     store_json(x, status, "application/problem+json", api_problem_encode(err, x->request_id));
     x->reply.code = err->code;

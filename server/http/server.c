@@ -292,6 +292,8 @@ static void destroy(struct http_server *s)
     free(s->unix_path);
     free(s->address);
     pthread_cond_destroy(&s->changed);
+    token_set_unref(s->tokens);
+    pthread_mutex_destroy(&s->token_lock);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -340,6 +342,7 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->token_lock, NULL);
     init_changed(s);
     TAILQ_INIT(&s->waiting);
     s->topics = config->topics;
@@ -350,8 +353,6 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     s->pool = config->pool;
     s->long_kind = config->long_kind;
     s->timers = config->timers;
-    s->tokens = config->tokens;
-    s->token_count = config->token_count;
     s->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     s->scratch = config->scratch != NULL ? strdup(config->scratch) : NULL;
     if (copy_origins(s, config->cors_origins) != 0 ||
@@ -359,7 +360,9 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
         (void)error_set(err, ERROR_INTERNAL, "out of memory");
         goto fail;
     }
-    if (linger_new(config->timers, &s->linger, err) != 0 ||
+    if (token_set_new(config->tokens, config->token_count, config->quotas, NULL, &s->tokens, err) !=
+            0 ||
+        linger_new(config->timers, &s->linger, err) != 0 ||
         listener_open(config->listen, config->loopback_rules, &listener, err) != 0) {
         goto fail;
     }
@@ -377,6 +380,27 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
 fail:
     destroy(s);
     return -1;
+}
+
+int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,
+                           struct error *err)
+{
+    struct token_set *set = NULL;
+    int result;
+
+    pthread_mutex_lock(&s->token_lock);
+    if (token_set_is_open(s->tokens) != (count == 0)) {
+        result = error_set(err, ERROR_INVALID_REQUEST,
+                           "whether there are tokens can only be changed by a new start");
+    } else {
+        result = token_set_new(tokens, count, NULL, s->tokens, &set, err);
+    }
+    if (result == 0) {
+        token_set_unref(s->tokens);
+        s->tokens = set;
+    }
+    pthread_mutex_unlock(&s->token_lock);
+    return result;
 }
 
 const char *http_server_address(const struct http_server *s)

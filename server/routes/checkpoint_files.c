@@ -172,7 +172,8 @@ static int import(struct http_exchange *x, char id[ID_SIZE], bool *made, struct 
         return -1;
     }
     if (is_type(type, TAR_TYPE)) {
-        const struct checkpoint_import request = {http_tenant(x), fd, size, route_claim(x)};
+        const struct checkpoint_import request = {
+            {http_tenant(x), http_quotas(x)}, fd, size, route_claim(x)};
         return checkpoints_import(http_service(x), &request, id, made, err);
     }
     if (is_type(type, "application/json")) {

@@ -69,7 +69,7 @@ static int create(struct http_exchange *x, struct checkpoint_job **job, struct e
     int result = route_living(x, &execution, &token, err);
     request.claim = route_claim(x);
     if (result == 0) {
-        result = checkpoints_create(execution, &request, token, job, err);
+        result = checkpoints_create(execution, http_quotas(x), &request, token, job, err);
     }
     api_checkpoint_create_done(&request);
     live_unref(execution);
@@ -211,8 +211,8 @@ void route_checkpoint_restore(struct http_exchange *x)
         return;
     }
     request.claim = route_claim(x);
-    int result =
-        checkpoints_restore(s, http_tenant(x), http_param(x, 0), &request, &execution, &err);
+    const struct caller who = {http_tenant(x), http_quotas(x)};
+    int result = checkpoints_restore(s, &who, http_param(x, 0), &request, &execution, &err);
     api_checkpoint_restore_done(&request);
     if (result != 0) {
         route_fail(x, &err);

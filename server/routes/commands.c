@@ -223,7 +223,7 @@ void route_command_create(struct http_exchange *x)
     if (result == 0) {
         w.execution_row = w.execution->row;
         request.claim = route_claim(x);
-        result = commands_create(w.execution, &request, token, w.command_id, &err);
+        result = commands_create(w.execution, http_quotas(x), &request, token, w.command_id, &err);
     }
     api_command_create_done(&request);
     if (result != 0) {

@@ -80,7 +80,8 @@ void route_execution_create(struct http_exchange *x)
         return;
     }
     request.claim = route_claim(x);
-    int result = executions_create(s, http_tenant(x), &request, &execution, &err);
+    const struct caller who = {http_tenant(x), http_quotas(x)};
+    int result = executions_create(s, &who, &request, &execution, &err);
     api_execution_create_done(&request);
     if (result != 0) {
         route_fail(x, &err);

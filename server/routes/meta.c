@@ -3,6 +3,8 @@
 #include "openapi/document.h"
 #include "server/routes/common.h"
 #include "server/routes/routes.h"
+#include "server/services/admission.h"
+#include "store/stored.h"
 
 #include <string.h>
 
@@ -76,7 +78,9 @@ static struct api_reconciliation reconciliation_view(const struct reconcile_repo
 static struct api_capacity capacity_of(struct service *s)
 {
     struct live_totals totals;
+    struct admission_share most;
     live_count(s->live, &totals);
+    admission_capacity(s->admission, &most);
     return (struct api_capacity){
         .executions = totals.executions,
         .commands_running = totals.commands_running,
@@ -84,7 +88,39 @@ static struct api_capacity capacity_of(struct service *s)
         .nano_cpus = totals.nano_cpus,
         .memory_bytes = totals.memory_bytes,
         .disk_bytes = totals.disk_bytes,
+        .limits = {.executions = most.executions,
+                   .nano_cpus = most.nano_cpus,
+                   .memory_bytes = most.memory_bytes,
+                   .disk_bytes = most.disk_bytes,
+                   .runs = most.runs},
     };
+}
+
+enum { QUOTA_COUNT = 8 };
+
+static int quotas_of(struct http_exchange *x, struct api_quota out[QUOTA_COUNT], struct error *err)
+{
+    static const int64_t nano = 1000000000;
+    struct service *s = http_service(x);
+    const struct quotas *q = http_quotas(x);
+    struct admission_share used;
+    struct store_stored stored;
+    if (store_stored_bytes(s->store, http_tenant(x), &stored, err) != 0) {
+        return -1;
+    }
+    admission_used(s->admission, http_tenant(x), &used);
+    const struct api_quota all[QUOTA_COUNT] = {
+        {"executions", q->executions, used.executions, 1},
+        {"cpus", q->cpus * nano, used.nano_cpus, nano},
+        {"memoryBytes", q->memory_bytes, used.memory_bytes, 1},
+        {"diskBytes", q->disk_bytes, used.disk_bytes, 1},
+        {"commands", q->commands, used.commands, 1},
+        {"runs", q->runs, used.runs, 1},
+        {"storedBytes", q->stored_bytes, store_stored_total(&stored), 1},
+        {"requestsPerSecond", q->requests_per_second, -1, 1},
+    };
+    memcpy(out, all, sizeof(all));
+    return 0;
 }
 
 void route_host(struct http_exchange *x)
@@ -94,6 +130,12 @@ void route_host(struct http_exchange *x)
     struct api_host hosts[SERVICE_HOSTS_MAX];
     struct service_host *standard = NULL;
     struct error ignored = ERROR_INIT;
+    struct error err = ERROR_INIT;
+    struct api_quota quotas[QUOTA_COUNT];
+    if (quotas_of(x, quotas, &err) != 0) {
+        route_fail(x, &err);
+        return;
+    }
     if (service_host_find(s, NULL, &standard, &ignored) != 0) {
         standard = NULL;
     }
@@ -116,6 +158,8 @@ void route_host(struct http_exchange *x)
         .hosts = hosts,
         .host_count = s->host_count,
         .capacity = capacity_of(s),
+        .quotas = quotas,
+        .quota_count = QUOTA_COUNT,
         .last_reconciliation = tells ? &last : NULL,
     };
     http_reply_json(x, 200, api_service_encode(&view));

@@ -303,11 +303,12 @@ void route_run_create(struct http_exchange *x)
     struct error err = ERROR_INIT;
     struct service *s = http_service(x);
     _cleanup_ptc_spec_ struct ptc_spec spec = PTC_SPEC_INIT;
+    const struct caller who = {http_tenant(x), http_quotas(x)};
     char run_id[ID_SIZE];
     bool wait;
     if (service_accepts_work(s, &err) != 0 || route_wait(x, &wait, &err) != 0 ||
         resolve(x, &spec, &err) != 0 ||
-        runs_create(s, http_tenant(x), &spec, route_claim(x), run_id, &err) != 0) {
+        runs_create(s, &who, &spec, route_claim(x), run_id, &err) != 0) {
         route_fail(x, &err);
         return;
     }

@@ -120,6 +120,7 @@ static int insert_row(struct service *s, const struct checkpoint_publication *p,
         .archive_digest = (char *)(uintptr_t)m->facts.archive_digest,
         .durability = durability,
         .claim = p->claim,
+        .stored_max = p->stored_max,
         .stored_at = clock_wall_ms(),
         .stored_bytes = stored_bytes,
     };
@@ -153,7 +154,8 @@ static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *dr
     if (fill_manifest(&m, job, facts, err) != 0 || workspace_manifest_encode(&m, &text, err) != 0) {
         return -1;
     }
-    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text), job->claim};
+    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text), job->claim,
+                                                       job->stored_max};
     return checkpoint_publish(job->service, &publication, draft, err);
 }
 
@@ -240,6 +242,9 @@ int checkpoints_make_at_limit(struct live_execution *x, char id[ID_SIZE], struct
         .service = x->service,
         .created_at = clock_wall_ms(),
     };
+    live_lock(x->service->live);
+    job.stored_max = x->current != NULL ? x->current->stored_max : 0;
+    live_unlock(x->service->live);
     id_generate("checkpoint", job.id);
     memcpy(job.tenant, x->tenant, ID_SIZE);
     job.metadata = json_object();

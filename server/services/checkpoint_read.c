@@ -1,6 +1,7 @@
 /* Reading checkpoints: verify and restore. */
 #include "api/json.h"
 #include "policy/policy.h"
+#include "server/services/admission.h"
 #include "server/services/checkpoints_private.h"
 #include "server/services/executions.h"
 
@@ -254,7 +255,7 @@ static int source_new(struct checkpoint_reading *reading, struct restore_source 
 }
 
 /* Everything up to the intent; takes `reading` on success. */
-static int begin(struct service_host *host, const char *tenant,
+static int begin(struct service_host *host, const struct caller *who,
                  struct api_checkpoint_restore *request, struct checkpoint_reading *reading,
                  struct live_execution **out, struct error *err)
 {
@@ -262,7 +263,7 @@ static int begin(struct service_host *host, const char *tenant,
     struct host_provision_plan plan = {0};
     struct store_execution row = {0};
     struct restore_source *source = NULL;
-    if (plan_restore(host, tenant, request, m, &plan, err) != 0) {
+    if (plan_restore(host, who->tenant, request, m, &plan, err) != 0) {
         return -1;
     }
     const struct executions_texts texts = {
@@ -278,7 +279,14 @@ static int begin(struct service_host *host, const char *tenant,
     }
     row.restored_from = strdup(m->checkpoint_id);
     row.claim = request->claim;
-    if (row.restored_from == NULL || source_new(reading, &source, err) != 0) {
+    if (row.restored_from == NULL || provision_admit(host->service, who, &plan.limits, err) != 0) {
+        store_execution_done(&row);
+        host_provision_plan_done(&plan);
+        return -1;
+    }
+    if (source_new(reading, &source, err) != 0) {
+        const struct admission_share share = live_share(&plan.limits);
+        admission_give(host->service->admission, who->tenant, &share);
         store_execution_done(&row);
         host_provision_plan_done(&plan);
         return -1;
@@ -289,17 +297,17 @@ static int begin(struct service_host *host, const char *tenant,
     return 0;
 }
 
-int checkpoints_restore(struct service *s, const char *tenant, const char *id,
+int checkpoints_restore(struct service *s, const struct caller *who, const char *id,
                         struct api_checkpoint_restore *request, struct live_execution **out,
                         struct error *err)
 {
     struct service_host *host = NULL;
     struct checkpoint_reading *reading = NULL;
     if (service_host_find(s, request->host, &host, err) != 0 ||
-        checkpoint_reading_open(s, tenant, id, &reading, err) != 0) {
+        checkpoint_reading_open(s, who->tenant, id, &reading, err) != 0) {
         return -1;
     }
-    int result = begin(host, tenant, request, reading, out, err);
+    int result = begin(host, who, request, reading, out, err);
     if (result < 0) {
         checkpoint_reading_close(reading);
     }

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "policy/policy.h"
+#include "server/services/admission.h"
 #include "server/services/checkpoints_private.h"
 #include "workspace/archive.h"
 #include "workspace/bundle.h"
@@ -58,6 +59,7 @@ void checkpoint_download_done(struct checkpoint_download *d)
 struct import {
     struct service *service;
     const char *tenant;
+    int64_t stored_max;
     int fd;
     int64_t claim;
     struct workspace_bundle bundle;
@@ -168,7 +170,8 @@ static int take_in(struct import *i, bool *made, struct error *err)
     }
     int result = fill_draft(i, &draft, err);
     if (result == 0 && here == 0) {
-        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data, i->claim};
+        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data, i->claim,
+                                                 i->stored_max};
         result = checkpoint_publish(s, &p, &draft, err);
     }
     store_checkpoint_draft_done(&draft);
@@ -200,8 +203,16 @@ static int import(struct import *i, int64_t size, bool *made, struct error *err)
 int checkpoints_import(struct service *s, const struct checkpoint_import *request, char id[ID_SIZE],
                        bool *made, struct error *err)
 {
-    struct import i = {
-        .service = s, .tenant = request->tenant, .fd = request->fd, .claim = request->claim};
+    const struct caller *who = &request->who;
+    struct import i = {.service = s,
+                       .tenant = who->tenant,
+                       .stored_max = who->quotas->stored_bytes,
+                       .fd = request->fd,
+                       .claim = request->claim};
+
+    if (admission_storing(s, who->tenant, who->quotas, 0, err) != 0) {
+        return -1;
+    }
     workspace_manifest_init(&i.manifest);
     buf_init(&i.text, WORKSPACE_MANIFEST_MAX + 1);
     int result = import(&i, request->size, made, err);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/policy.h"
+#include "server/services/admission.h"
 #include "server/services/checkpoints_private.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
@@ -260,8 +261,9 @@ static struct checkpoint_job *job_new(struct live_execution *x,
     return job;
 }
 
-int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *request,
-                       int64_t fencing_token, struct checkpoint_job **out, struct error *err)
+int checkpoints_create(struct live_execution *x, const struct quotas *quotas,
+                       struct api_checkpoint_create *request, int64_t fencing_token,
+                       struct checkpoint_job **out, struct error *err)
 {
     struct service *s = x->service;
     if (request->share) {
@@ -271,7 +273,13 @@ int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *r
     if (policy_metadata(request->metadata, "/metadata", err) != 0) {
         return -1;
     }
+    if (admission_storing(s, x->tenant, quotas, 0, err) != 0) {
+        return -1;
+    }
     struct checkpoint_job *job = job_new(x, request, fencing_token);
+    if (job != NULL) {
+        job->stored_max = quotas->stored_bytes;
+    }
     if (job == NULL || job->view == NULL || job->metadata == NULL) {
         checkpoint_job_unref(job);
         return error_set(err, ERROR_INTERNAL, "out of memory");

@@ -27,9 +27,9 @@ json_t *checkpoint_job_view(struct checkpoint_job *job);
 int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err) WARN_UNUSED;
 
 /* Queues it in the execution's lane. Returns owned. ERROR_ID_IN_USE, ERROR_OVERLOADED. */
-int checkpoints_create(struct live_execution *x, struct api_checkpoint_create *request,
-                       int64_t fencing_token, struct checkpoint_job **out,
-                       struct error *err) WARN_UNUSED;
+int checkpoints_create(struct live_execution *x, const struct quotas *quotas,
+                       struct api_checkpoint_create *request, int64_t fencing_token,
+                       struct checkpoint_job **out, struct error *err) WARN_UNUSED;
 
 /* onLimit.checkpoint: makes one now, outside the lane, whose turn the command that hit the limit
  * still has. Blocks. */
@@ -51,7 +51,7 @@ int checkpoints_delete(struct service *s, const char *tenant, const char *id,
                        struct error *err) WARN_UNUSED;
 
 /* Starts an execution from it. Returns owned. */
-int checkpoints_restore(struct service *s, const char *tenant, const char *id,
+int checkpoints_restore(struct service *s, const struct caller *who, const char *id,
                         struct api_checkpoint_restore *request, struct live_execution **out,
                         struct error *err) WARN_UNUSED;
 
@@ -72,7 +72,7 @@ int checkpoint_download_open(struct service *s, const char *tenant, const char *
 void checkpoint_download_done(struct checkpoint_download *d);
 
 struct checkpoint_import {
-    const char *tenant;
+    struct caller who;
     int fd; /* the export; borrowed */
     int64_t size;
     int64_t claim; /* row of the idempotency key it is made under, 0: none */

@@ -15,6 +15,7 @@ struct checkpoint_job {
     char id[ID_SIZE];
     json_t *metadata;
     int64_t created_at;
+    int64_t stored_max;   /* of the tenant with this one, 0: any amount */
     int64_t claim;        /* of the POST's idempotency key, 0: none */
     json_t *view;         /* while it is pending */
     bool over;            /* [lock] */
@@ -76,8 +77,9 @@ int64_t checkpoint_apparent_bytes_max(int64_t disk_bytes);
 struct checkpoint_publication {
     const char *tenant;
     const struct workspace_manifest *manifest;
-    const char *text; /* the manifest's */
-    int64_t claim;    /* row of the idempotency key it is made under, 0: none */
+    const char *text;   /* the manifest's */
+    int64_t claim;      /* row of the idempotency key it is made under, 0: none */
+    int64_t stored_max; /* of the tenant with this one, 0: any amount */
 };
 int checkpoint_publish(struct service *s, const struct checkpoint_publication *p,
                        struct store_checkpoint_draft *draft, struct error *err) WARN_UNUSED;

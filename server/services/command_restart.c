@@ -164,7 +164,8 @@ int commands_resume(struct live_execution *x, struct store_command *row, struct 
     command_input_init(&c->input, true, 0);
     c->row = *row;
     *row = (struct store_command){0};
-    if (live_push(x, &c->item, err) != 0) {
+    if (command_admit(c, x, NULL, err) != 0 || live_push(x, &c->item, err) != 0) {
+        command_give_back(c);
         *row = c->row;
         c->row = (struct store_command){0};
         command_free(c);

@@ -53,6 +53,7 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
 {
     struct service *s = c->item.execution->service;
     struct error err = ERROR_INIT;
+    command_give_back(c); /* who reads of the end may run the next one */
     command_row_end(&c->row, reason, code, detail);
     if (c->transcript != NULL && !c->closed &&
         command_transcript_close(c->transcript, &c->row, &err) != 0) {

@@ -4,17 +4,39 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/policy.h"
+#include "server/services/admission.h"
 #include "server/services/ending.h"
 
 #include <string.h>
 
 enum { JSON_TEXT_MAX = 8 * 1024 * 1024, LARGE_BYTES = 64 * 1024 };
 
+static const struct admission_share one_command = {.commands = 1};
+
+int command_admit(struct command *c, const struct live_execution *x, const struct quotas *quotas,
+                  struct error *err)
+{
+    if (admission_take(x->service->admission, x->tenant, &one_command, quotas, err) != 0) {
+        return -1;
+    }
+    c->admitted = true;
+    return 0;
+}
+
+void command_give_back(struct command *c)
+{
+    if (c->admitted) {
+        c->admitted = false;
+        admission_give(c->service->admission, c->row.tenant, &one_command);
+    }
+}
+
 void command_free(struct command *c)
 {
     if (c == NULL) {
         return;
     }
+    command_give_back(c);
     store_command_done(&c->row);
     for (char **arg = c->argv; arg != NULL && *arg != NULL; arg++) {
         free(*arg);
@@ -128,9 +150,13 @@ static int queue(struct command *c, struct live_execution *x, struct error *err)
     return 0;
 }
 
-int commands_create(struct live_execution *x, const struct api_command_create *request,
-                    int64_t fencing_token, char command_id[ID_SIZE], struct error *err)
+int commands_create(struct live_execution *x, const struct quotas *quotas,
+                    const struct api_command_create *request, int64_t fencing_token,
+                    char command_id[ID_SIZE], struct error *err)
 {
+    if (admission_storing(x->service, x->tenant, quotas, 0, err) != 0) {
+        return -1;
+    }
     struct command *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
@@ -139,9 +165,10 @@ int commands_create(struct live_execution *x, const struct api_command_create *r
     c->service = x->service;
     c->item.is_command = true;
     c->item.checkpoint_at_limit = request->on_limit_checkpoint;
+    c->item.stored_max = quotas->stored_bytes;
     c->item.fencing_token = fencing_token;
     command_input_init(&c->input, request->stdin_open, request->stdin_len);
-    if (fill(c, x, request, err) != 0) {
+    if (fill(c, x, request, err) != 0 || command_admit(c, x, quotas, err) != 0) {
         command_free(c);
         return -1;
     }

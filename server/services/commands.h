@@ -9,9 +9,11 @@
 #include <jansson.h>
 
 /* Records the command and queues it. `command_id` gets its id. Blocks for the store.
- * ERROR_ID_IN_USE, ERROR_OVERLOADED, and what policy says of cwd and environment. */
-int commands_create(struct live_execution *x, const struct api_command_create *request,
-                    int64_t fencing_token, char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
+ * ERROR_ID_IN_USE, ERROR_OVERLOADED, ERROR_QUOTA_EXCEEDED, and what policy says of cwd and
+ * environment. */
+int commands_create(struct live_execution *x, const struct quotas *quotas,
+                    const struct api_command_create *request, int64_t fencing_token,
+                    char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
 
 /* Bytes of standard input, the end behind them with `eof`. */
 struct command_bytes {

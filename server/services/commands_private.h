@@ -12,6 +12,7 @@ struct command {
     struct live_item item;
     struct service *service;
     struct store_command row;
+    bool admitted;   /* it has a share of its tenant's commands */
     bool unrecorded; /* the store has not taken its end yet */
     char **argv;     /* owned array of owned strings */
     char *cwd;
@@ -35,6 +36,11 @@ struct command {
 extern const struct live_item_ops command_ops;
 extern const struct live_item_ops command_resumed_ops; /* of one that survived a restart */
 
+/* Takes its share; NULL `quotas`: it runs already. */
+int command_admit(struct command *c, const struct live_execution *x, const struct quotas *quotas,
+                  struct error *err) WARN_UNUSED;
+/* Gives its share back, if it has one. */
+void command_give_back(struct command *c);
 void command_free(struct command *c);
 /* Ends the row with a reason of the table and what belongs to it, makes transcript and row durable,
  * tells who waits. What the store refuses is logged: the next start settles it. */

@@ -97,8 +97,9 @@ void executions_policy_context(struct service_host *host, const char *tenant,
     };
 }
 
-int executions_create(struct service *s, const char *tenant, struct api_execution_create *request,
-                      struct live_execution **out, struct error *err)
+int executions_create(struct service *s, const struct caller *who,
+                      struct api_execution_create *request, struct live_execution **out,
+                      struct error *err)
 {
     struct service_host *host = NULL;
     if (service_host_find(s, request->host, &host, err) != 0) {
@@ -106,7 +107,7 @@ int executions_create(struct service *s, const char *tenant, struct api_executio
     }
     struct host_limit_ranges ranges;
     struct policy_context context;
-    executions_policy_context(host, tenant, &ranges, &context);
+    executions_policy_context(host, who->tenant, &ranges, &context);
     struct host_provision_plan plan = {0};
     if (policy_provision(request, &context, &plan, err) != 0) {
         return -1;
@@ -124,6 +125,11 @@ int executions_create(struct service *s, const char *tenant, struct api_executio
         return -1;
     }
     row.claim = request->claim;
+    if (provision_admit(s, who, &plan.limits, err) != 0) {
+        host_provision_plan_done(&plan);
+        store_execution_done(&row);
+        return -1;
+    }
     return provision_begin(host, &plan, &row, NULL, out, err);
 }
 

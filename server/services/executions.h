@@ -11,8 +11,9 @@
 #include <jansson.h>
 
 /* Checks everything, records the intent, starts the provision. Returns owned. */
-int executions_create(struct service *s, const char *tenant, struct api_execution_create *request,
-                      struct live_execution **out, struct error *err) WARN_UNUSED;
+int executions_create(struct service *s, const struct caller *who,
+                      struct api_execution_create *request, struct live_execution **out,
+                      struct error *err) WARN_UNUSED;
 
 /* What a row takes over from the request as JSON; borrowed, NULL: the empty value. */
 struct executions_texts {

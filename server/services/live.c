@@ -1,6 +1,7 @@
 #include "server/services/live.h"
 
 #include "base/log.h"
+#include "server/services/admission.h"
 #include "server/services/ending.h"
 #include "server/services/files.h"
 
@@ -237,10 +238,22 @@ struct live_execution *live_find(struct live *l, const char *tenant, const char 
     return newest;
 }
 
+struct admission_share live_share(const struct host_limits *limits)
+{
+    return (struct admission_share){
+        .executions = 1,
+        .nano_cpus = limits->nano_cpus,
+        .memory_bytes = limits->memory_bytes,
+        .disk_bytes = limits->disk_bytes,
+    };
+}
+
 void live_remove(struct live_execution *x)
 {
     struct live *l = x->service->live;
+    const struct admission_share share = live_share(&x->limits);
     live_lock(l);
+    admission_give(x->service->admission, x->tenant, &share);
     TAILQ_REMOVE(&l->executions, x, entry);
     LIST_REMOVE(x, same_hash);
     x->phase = LIVE_ENDED;

@@ -64,6 +64,7 @@ struct live_item {
     uint64_t serial;          /* [lock] names it beyond its life; set when it enters a lane */
     bool is_command;          /* counts as one in GET /v1/host */
     bool checkpoint_at_limit; /* the workspace is kept when it hits a limit */
+    int64_t stored_max;       /* by then, of its tenant, with that checkpoint; 0: any amount */
     bool parked;              /* [lock] waits for its execution to be destroyed */
     TAILQ_ENTRY(live_item) entry;
 };
@@ -145,6 +146,10 @@ struct live_execution {
 };
 
 struct live;
+struct admission_share;
+
+/* What an execution of these limits takes. */
+struct admission_share live_share(const struct host_limits *limits);
 
 int live_new(struct live **out, struct error *err) WARN_UNUSED;
 /* Frees every object still registered, whoever references it: no other thread may be left. */
@@ -157,7 +162,7 @@ void live_await(struct live *l, int64_t deadline_mono_ms);
 void live_signal(struct live *l);
 
 /* Makes the object from a row just inserted or read at start (takes the row's content) and
- * registers it. Returns owned (a reference for the caller). */
+ * registers it. Its share is admitted already. Returns owned (a reference for the caller). */
 struct live_execution *live_add(struct service *s, struct service_host *host,
                                 struct store_execution *record);
 struct live_execution *live_ref(struct live_execution *x);
@@ -166,7 +171,7 @@ void live_unref(struct live_execution *x); /* NULL is fine */
 void live_drop(void *x);
 /* Returns owned, or NULL when nothing of the id lives. */
 struct live_execution *live_find(struct live *l, const char *tenant, const char *execution_id);
-/* Takes it out of the registry. */
+/* Takes it out of the registry and gives back what it had of its tenant's quotas. */
 void live_remove(struct live_execution *x);
 /* [lock] What a view of it shows has changed. */
 void live_changed(struct live_execution *x);

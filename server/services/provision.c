@@ -3,6 +3,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/services/admission.h"
 #include "server/services/ending.h"
 #include "server/services/files.h"
 
@@ -122,12 +123,6 @@ static int insert(struct service_host *host, struct host_provision_plan *plan,
                   struct store_execution *row, struct error *err)
 {
     struct service *s = host->service;
-    struct live_totals totals;
-    live_count(s->live, &totals);
-    if (totals.executions >= s->config->executions_max) {
-        return error_set(err, ERROR_OVERLOADED, "%lld executions live already",
-                         (long long)totals.executions);
-    }
     row->requested_at = clock_wall_ms();
     row->state = STORE_PROVISIONING;
     if (store_execution_insert(s->store, row, err) != 0) {
@@ -137,16 +132,28 @@ static int insert(struct service_host *host, struct host_provision_plan *plan,
     return 0;
 }
 
+int provision_admit(struct service *s, const struct caller *who, const struct host_limits *limits,
+                    struct error *err)
+{
+    const struct admission_share share = live_share(limits);
+    if (admission_storing(s, who->tenant, who->quotas, 0, err) != 0) {
+        return -1;
+    }
+    return admission_take(s->admission, who->tenant, &share, who->quotas, err);
+}
+
 int provision_begin(struct service_host *host, struct host_provision_plan *plan,
                     struct store_execution *row, struct restore_source *source,
                     struct live_execution **out, struct error *err)
 {
     struct provision *p = calloc(1, sizeof(*p));
     if (p == NULL || insert(host, plan, row, err) != 0) {
+        const struct admission_share share = live_share(&plan->limits);
         if (p == NULL) {
             error_set(err, ERROR_INTERNAL, "out of memory");
         }
         free(p);
+        admission_give(host->service->admission, plan->tenant, &share);
         host_provision_plan_done(plan);
         restore_source_free(source);
         store_execution_done(row);

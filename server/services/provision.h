@@ -12,9 +12,13 @@ int restore_source_provision(struct restore_source *source, struct host *host,
                              const struct host_provision_plan *plan, struct host_provisioned *out,
                              struct error *err) WARN_UNUSED;
 
-/* Records the intent and starts the work. Takes `plan` and `row` (emptied in every case), and
- * `source` (NULL: none). Returns owned: a reference to the execution. ERROR_ALREADY_EXISTS,
- * ERROR_OVERLOADED. Blocks for the store. */
+/* The share of an execution of these limits, taken for provision_begin. ERROR_QUOTA_EXCEEDED,
+ * ERROR_OVERLOADED. Reads the store. */
+int provision_admit(struct service *s, const struct caller *who, const struct host_limits *limits,
+                    struct error *err) WARN_UNUSED;
+/* Records the intent and starts the work; what could not begin gives its share back. Takes `plan`
+ * and `row` (emptied in every case), and `source` (NULL: none). Returns owned: a reference to the
+ * execution. ERROR_ALREADY_EXISTS, ERROR_OVERLOADED. Blocks for the store. */
 int provision_begin(struct service_host *host, struct host_provision_plan *plan,
                     struct store_execution *row, struct restore_source *source,
                     struct live_execution **out, struct error *err) WARN_UNUSED;

@@ -3,6 +3,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/services/admission.h"
 #include "server/services/commands.h"
 #include "server/services/ending.h"
 #include "server/services/live.h"
@@ -95,6 +96,13 @@ static int load_one(struct service *s, struct store_execution *row, struct error
     if (host == NULL) {
         return error_set(err, ERROR_INTERNAL, "execution %s is on host %s, which is not configured",
                          row->execution_id, row->host);
+    }
+    const struct host_limits limits = {.nano_cpus = row->nano_cpus,
+                                       .memory_bytes = row->memory_bytes,
+                                       .disk_bytes = row->disk_bytes};
+    const struct admission_share share = live_share(&limits);
+    if (admission_take(s->admission, row->tenant, &share, NULL, err) != 0) {
+        return -1;
     }
     struct live_execution *x = live_add(s, host, row);
     if (x == NULL) {

@@ -3,11 +3,14 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/services/admission.h"
 
 #include <string.h>
 #include <time.h>
 
 enum { SPEC_TEXT_MAX = 64 * 1024 * 1024, RECORD_WAIT_MS = 10000 };
+
+static const struct admission_share one_run = {.runs = 1};
 
 /* --- the registry --- */
 
@@ -131,6 +134,7 @@ void run_leave(struct run *r)
     pthread_mutex_lock(&runs->lock);
     LIST_REMOVE(r, entry);
     pthread_mutex_unlock(&runs->lock);
+    admission_give(r->service->admission, r->tenant, &one_run);
     /* Before a service that stops goes on: who waits for the run is to have its answer. */
     run_notify(r);
     run_unref(r);
@@ -257,16 +261,21 @@ static int start(struct run *r, const struct ptc_spec *spec, struct error *err)
     return 0;
 }
 
-int runs_create(struct service *s, const char *tenant, const struct ptc_spec *spec, int64_t claim,
-                char run_id[ID_SIZE], struct error *err)
+int runs_create(struct service *s, const struct caller *who, const struct ptc_spec *spec,
+                int64_t claim, char run_id[ID_SIZE], struct error *err)
 {
+    if (admission_storing(s, who->tenant, who->quotas, 0, err) != 0 ||
+        admission_take(s->admission, who->tenant, &one_run, who->quotas, err) != 0) {
+        return -1;
+    }
     char id[ID_SIZE];
     id_generate("run", id);
     if (spec->run_id != NULL) {
         snprintf(id, sizeof(id), "%s", spec->run_id);
     }
-    struct run *r = run_new(s, tenant, id, err);
+    struct run *r = run_new(s, who->tenant, id, err);
     if (r == NULL) {
+        admission_give(s->admission, who->tenant, &one_run);
         return -1;
     }
     r->output_max = spec->limits.output_max;

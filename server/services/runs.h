@@ -38,9 +38,10 @@ const char *runs_enforcement_name(enum ptc_enforcement enforcement);
 /* `request` is a request's body. ERROR_PTC_INVALID_REQUEST. May block shortly. */
 int runs_resolve(struct service *s, const char *tenant, bool untimed, json_t *request,
                  struct ptc_spec *out, struct error *err) WARN_UNUSED;
-/* Blocks on the store. ERROR_ID_IN_USE, ERROR_OVERLOADED. `claim`: row of the idempotency key. */
-int runs_create(struct service *s, const char *tenant, const struct ptc_spec *spec, int64_t claim,
-                char run_id[ID_SIZE], struct error *err) WARN_UNUSED;
+/* Blocks on the store. ERROR_ID_IN_USE, ERROR_OVERLOADED, ERROR_QUOTA_EXCEEDED. `claim`: row of the
+ * idempotency key. */
+int runs_create(struct service *s, const struct caller *who, const struct ptc_spec *spec,
+                int64_t claim, char run_id[ID_SIZE], struct error *err) WARN_UNUSED;
 
 /* Notified when anything of the run changes. */
 void runs_topic(char out[RUNS_TOPIC_SIZE], const char *tenant, const char *run_id);

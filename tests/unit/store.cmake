@@ -1,5 +1,5 @@
 set(store_tests test_store_open test_store_executions test_store_commands test_store_checkpoints
-    test_store_events test_store_idempotency test_store_power_loss test_store_retention test_store_runs test_store_transcript test_store_threads test_store_crash)
+    test_store_events test_store_idempotency test_store_power_loss test_store_retention test_store_runs test_store_stored test_store_transcript test_store_threads test_store_crash)
 foreach(test ${store_tests})
     exechost_unit_test(${test} USES store SOURCES store_fixture.c)
     # Rows own their texts; the tests' rows borrow literals instead.

@@ -120,6 +120,22 @@ static void test_tokens(void **state)
     config_done(&c);
 }
 
+/* What a token does not name is what "quotas" says, wherever that stands. */
+static void test_quotas(void **state)
+{
+    struct config c = parse("{\"tokens\":[" TOKEN(
+        "a", "[\"read\"],\"quotas\":{\"runs\":0,\"cpus\":3}") "],\"quotas\":{\"runs\":2,"
+                                                              "\"executions\":5}}");
+
+    (void)state;
+    assert_int_equal(c.quotas.runs, 2);
+    assert_int_equal(c.tokens[0].quotas.runs, 0);
+    assert_int_equal(c.tokens[0].quotas.cpus, 3);
+    assert_int_equal(c.tokens[0].quotas.executions, 5);
+    assert_int_equal(c.tokens[0].quotas.commands, 0);
+    config_done(&c);
+}
+
 static void test_faults_name_the_key(void **state)
 {
     static const struct {
@@ -185,7 +201,16 @@ static void test_faults_name_the_key(void **state)
         {"{\"tokens\":[" TOKEN("t", "[\"fly\"]") "]}", "tokens[0].scopes"},
         {"{\"tokens\":[" TOKEN("t", "[1]") "]}", "tokens[0].scopes"},
         {"{\"tokens\":[" TOKEN("t", "[\"read\",\"read\"]") "]}", "tokens[0].scopes"},
-        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":{}") "]}", "tokens[0].quotas"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"colour\":1") "]}", "tokens[0].colour"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":1") "]}", "tokens[0].quotas"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":{\"gold\":1}") "]}",
+         "tokens[0].quotas.gold"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":{\"cpus\":-1}") "]}",
+         "tokens[0].quotas.cpus"},
+        {"{\"tokens\":[" TOKEN("t", "[\"read\"],\"quotas\":{\"cpus\":1.5}") "]}",
+         "tokens[0].quotas.cpus"},
+        {"{\"quotas\":{\"runs\":1048577}}", "quotas.runs"},
+        {"{\"capacity\":{\"cpuFactor\":-1}}", "capacity.cpuFactor"},
         {"{\"graceMs\":3000,\"graceMs\":3000}", ""},
         {"[]", ""},
         {"", ""},
@@ -378,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_everything_set),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_quotas),
         cmocka_unit_test(test_faults_name_the_key),
         cmocka_unit_test(test_range_ends_are_taken),
         cmocka_unit_test(test_precedence),

@@ -18,11 +18,13 @@ static char other[] = "other";
 
 /* The SHA-256 of "reader", "writer", "admin" and "a.b_c-d~e+f/g==". */
 static const struct token tokens[] = {
-    {"3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30", acme, SCOPE_READ},
-    {"b93006774cbdd4b299389a03ac3d88c3a76b460d538795bc12718011a909fba5", acme, SCOPE_WRITE},
-    {"8c6976e5b5410415bde908bd4dee15dfb167a9c873fc4bb8a81f6f2ab448a918", ops, SCOPE_ADMIN},
-    {"68a65e776e201785337619ce7075e70fb30c0c8e69c54bcf7cd66f89eeefc24a", other,
-     SCOPE_READ | SCOPE_WRITE},
+    {"3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30", acme, SCOPE_READ, {0}},
+    {"b93006774cbdd4b299389a03ac3d88c3a76b460d538795bc12718011a909fba5", acme, SCOPE_WRITE, {0}},
+    {"8c6976e5b5410415bde908bd4dee15dfb167a9c873fc4bb8a81f6f2ab448a918", ops, SCOPE_ADMIN, {0}},
+    {"68a65e776e201785337619ce7075e70fb30c0c8e69c54bcf7cd66f89eeefc24a",
+     other,
+     SCOPE_READ | SCOPE_WRITE,
+     {0}},
 };
 
 static void handle_who(struct http_exchange *x)
