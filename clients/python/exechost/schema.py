@@ -99,7 +99,7 @@ ExecutionUsage = TypedDict('ExecutionUsage', {
     'workspaceBytes': "CountOrNull",
 })
 
-ErrorCode = Literal['EXECUTION_INVALID_REQUEST', 'EXECUTION_RESOURCE_LIMIT', 'EXECUTION_NETWORK_POLICY', 'EXECUTION_NOT_FOUND', 'EXECUTION_ALREADY_EXISTS', 'EXECUTION_TIMEOUT', 'EXECUTION_OUTPUT_LIMIT', 'EXECUTION_HOST_UNAVAILABLE', 'EXECUTION_RUNTIME_ERROR', 'EXECUTION_CREDENTIAL_ERROR', 'EXECUTION_CHECKPOINT_NOT_FOUND', 'EXECUTION_CHECKPOINT_INVALID', 'COMMAND_NOT_FOUND', 'FILE_NOT_FOUND', 'CHECKPOINT_IN_USE', 'TRANSCRIPT_GONE', 'SHARED_STORE_NOT_CONFIGURED', 'SHARED_CONFLICT', 'CHECKPOINT_UPLOAD_FAILED', 'SHARED_STORE_REFUSED', 'SHARED_STORE_UNAVAILABLE', 'IMAGE_NOT_FOUND', 'ID_IN_USE', 'OWNER_FENCED', 'IDEMPOTENCY_CONFLICT', 'INTERNAL', 'FORBIDDEN', 'ROUTE_NOT_FOUND', 'METHOD_NOT_ALLOWED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE', 'RANGE_NOT_SATISFIABLE', 'UNAUTHENTICATED', 'OVERLOADED', 'STORAGE_FULL', 'PTC_INVALID_REQUEST', 'PTC_RUN_NOT_FOUND', 'PTC_CALL_NOT_FOUND', 'PTC_CALL_SETTLED', 'PTC_RUN_SETTLED']
+ErrorCode = Literal['EXECUTION_INVALID_REQUEST', 'EXECUTION_RESOURCE_LIMIT', 'EXECUTION_NETWORK_POLICY', 'EXECUTION_NOT_FOUND', 'EXECUTION_ALREADY_EXISTS', 'EXECUTION_TIMEOUT', 'EXECUTION_OUTPUT_LIMIT', 'EXECUTION_HOST_UNAVAILABLE', 'EXECUTION_RUNTIME_ERROR', 'EXECUTION_CREDENTIAL_ERROR', 'EXECUTION_CHECKPOINT_NOT_FOUND', 'EXECUTION_CHECKPOINT_INVALID', 'COMMAND_NOT_FOUND', 'FILE_NOT_FOUND', 'CHECKPOINT_IN_USE', 'TRANSCRIPT_GONE', 'SHARED_STORE_NOT_CONFIGURED', 'SHARED_CONFLICT', 'CHECKPOINT_UPLOAD_FAILED', 'SHARED_STORE_REFUSED', 'SHARED_STORE_UNAVAILABLE', 'IMAGE_NOT_FOUND', 'ID_IN_USE', 'OWNER_FENCED', 'IDEMPOTENCY_CONFLICT', 'INTERNAL', 'FORBIDDEN', 'ROUTE_NOT_FOUND', 'METHOD_NOT_ALLOWED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE', 'RANGE_NOT_SATISFIABLE', 'UNAUTHENTICATED', 'QUOTA_EXCEEDED', 'OVERLOADED', 'STORAGE_FULL', 'PTC_INVALID_REQUEST', 'PTC_RUN_NOT_FOUND', 'PTC_CALL_NOT_FOUND', 'PTC_CALL_SETTLED', 'PTC_RUN_SETTLED']
 
 ExecutionTermination = TypedDict('ExecutionTermination', {
     'reason': Literal['terminated', 'expired', 'timeout', 'output-limit', 'aborted', 'oom', 'reclaimed', 'host-lost', 'provision-failed'],
@@ -782,6 +782,14 @@ Host = TypedDict('Host', {
     'enforces': List[str],
 })
 
+CapacityLimits = TypedDict('CapacityLimits', {
+    'executions': "CountOrNull",
+    'cpus': Union[float, None],
+    'memoryBytes': "CountOrNull",
+    'diskBytes': "CountOrNull",
+    'runs': Union[int, None],
+})
+
 Capacity = TypedDict('Capacity', {
     'executions': "Count",
     'commandsRunning': "Count",
@@ -789,6 +797,23 @@ Capacity = TypedDict('Capacity', {
     'cpus': float,
     'memoryBytes': "Count",
     'diskBytes': "Count",
+    'limits': "CapacityLimits",
+})
+
+Quota = TypedDict('Quota', {
+    'limit': Union[float, None],
+    'used': Union[float, None],
+})
+
+Quotas = TypedDict('Quotas', {
+    'executions': "Quota",
+    'cpus': "Quota",
+    'memoryBytes': "Quota",
+    'diskBytes': "Quota",
+    'commands': "Quota",
+    'runs': "Quota",
+    'storedBytes': "Quota",
+    'requestsPerSecond': "Quota",
 })
 
 Reconciliation = TypedDict('Reconciliation', {
@@ -811,6 +836,7 @@ Service = TypedDict('Service', {
     'instanceId': str,
     'hosts': List["Host"],
     'capacity': "Capacity",
+    'quotas': "Quotas",
     'lastReconciliation': Union["Reconciliation", None],
     'sharedStore': None,
 })

@@ -787,6 +787,36 @@ export type Capacity = {
   cpus: number;
   memoryBytes: Count;
   diskBytes: Count;
+  limits: CapacityLimits;
+};
+
+/** The most that living executions may be granted together, of all tenants; null: any amount. A request for more is OVERLOADED, unless it would have the machine to itself. */
+export type CapacityLimits = {
+  executions: CountOrNull;
+  cpus: number | null;
+  memoryBytes: CountOrNull;
+  diskBytes: CountOrNull;
+  /** Runs of programs at once. */
+  runs: number | null;
+};
+
+export type Quota = {
+  /** Null where there is none. */
+  limit: number | null;
+  /** Null for a rate. */
+  used: number | null;
+};
+
+/** What the tenant has, and may have by the word of the token that asks. Beyond a limit: QUOTA_EXCEEDED. */
+export type Quotas = {
+  executions: Quota;
+  cpus: Quota;
+  memoryBytes: Quota;
+  diskBytes: Quota;
+  commands: Quota;
+  runs: Quota;
+  storedBytes: Quota;
+  requestsPerSecond: Quota;
 };
 
 /** What the last start found and did. */
@@ -812,6 +842,7 @@ export type Service = {
   instanceId: string;
   hosts: Host[];
   capacity: Capacity;
+  quotas: Quotas;
   /** Of all tenants; null for a token without the scope admin, and before the first. */
   lastReconciliation: Reconciliation | null;
   /** No shared store is configured. */
@@ -827,7 +858,7 @@ export type Readiness = {
 };
 
 /** Stable; a detail is for people. */
-export type ErrorCode = "EXECUTION_INVALID_REQUEST" | "EXECUTION_RESOURCE_LIMIT" | "EXECUTION_NETWORK_POLICY" | "EXECUTION_NOT_FOUND" | "EXECUTION_ALREADY_EXISTS" | "EXECUTION_TIMEOUT" | "EXECUTION_OUTPUT_LIMIT" | "EXECUTION_HOST_UNAVAILABLE" | "EXECUTION_RUNTIME_ERROR" | "EXECUTION_CREDENTIAL_ERROR" | "EXECUTION_CHECKPOINT_NOT_FOUND" | "EXECUTION_CHECKPOINT_INVALID" | "COMMAND_NOT_FOUND" | "FILE_NOT_FOUND" | "CHECKPOINT_IN_USE" | "TRANSCRIPT_GONE" | "SHARED_STORE_NOT_CONFIGURED" | "SHARED_CONFLICT" | "CHECKPOINT_UPLOAD_FAILED" | "SHARED_STORE_REFUSED" | "SHARED_STORE_UNAVAILABLE" | "IMAGE_NOT_FOUND" | "ID_IN_USE" | "OWNER_FENCED" | "IDEMPOTENCY_CONFLICT" | "INTERNAL" | "FORBIDDEN" | "ROUTE_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RANGE_NOT_SATISFIABLE" | "UNAUTHENTICATED" | "OVERLOADED" | "STORAGE_FULL" | "PTC_INVALID_REQUEST" | "PTC_RUN_NOT_FOUND" | "PTC_CALL_NOT_FOUND" | "PTC_CALL_SETTLED" | "PTC_RUN_SETTLED";
+export type ErrorCode = "EXECUTION_INVALID_REQUEST" | "EXECUTION_RESOURCE_LIMIT" | "EXECUTION_NETWORK_POLICY" | "EXECUTION_NOT_FOUND" | "EXECUTION_ALREADY_EXISTS" | "EXECUTION_TIMEOUT" | "EXECUTION_OUTPUT_LIMIT" | "EXECUTION_HOST_UNAVAILABLE" | "EXECUTION_RUNTIME_ERROR" | "EXECUTION_CREDENTIAL_ERROR" | "EXECUTION_CHECKPOINT_NOT_FOUND" | "EXECUTION_CHECKPOINT_INVALID" | "COMMAND_NOT_FOUND" | "FILE_NOT_FOUND" | "CHECKPOINT_IN_USE" | "TRANSCRIPT_GONE" | "SHARED_STORE_NOT_CONFIGURED" | "SHARED_CONFLICT" | "CHECKPOINT_UPLOAD_FAILED" | "SHARED_STORE_REFUSED" | "SHARED_STORE_UNAVAILABLE" | "IMAGE_NOT_FOUND" | "ID_IN_USE" | "OWNER_FENCED" | "IDEMPOTENCY_CONFLICT" | "INTERNAL" | "FORBIDDEN" | "ROUTE_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RANGE_NOT_SATISFIABLE" | "UNAUTHENTICATED" | "QUOTA_EXCEEDED" | "OVERLOADED" | "STORAGE_FULL" | "PTC_INVALID_REQUEST" | "PTC_RUN_NOT_FOUND" | "PTC_CALL_NOT_FOUND" | "PTC_CALL_SETTLED" | "PTC_RUN_SETTLED";
 
 export type Cause = {
   code: ErrorCode;
