@@ -107,6 +107,34 @@ struct host_exec_resume {
     int64_t stderr_bytes;
 };
 
+/* --- programs of the service's --- */
+
+/* Runs inside beside whatever else does, as the commands' user and under the execution's limits, in
+ * a control group of its own below the execution's; a checkpoint freezes it with the rest. All
+ * borrowed until `program` returns. */
+struct host_program_plan {
+    const char *handle;
+    int program;             /* a static executable */
+    const char *const *argv; /* NULL-ended; of the environment it gets the execution's PATH */
+    int streams[4];          /* become its descriptors 0 to 3; it has no others */
+    int lent;       /* a mount that stands nowhere yet, of a directory: it sees it at HOST_LENT */
+    int lent_file;  /* likewise of a file, for HOST_LENT_FILE, which is there already */
+    int64_t cpu_ms; /* CPU time that it may use with its descendants, as far as that is counted */
+    bool read_only; /* it may not write workspace, /tmp and /dev/shm */
+};
+#define HOST_LENT "/.exechost"
+#define HOST_LENT_FILE "/.exechost/node"
+/* Where it can't be set up, a line on its standard error begins so. */
+#define HOST_PROGRAM_FAULT "launch: "
+
+/* What comes through the leash once nothing of it is left; end of file without it: it has ended
+ * with its execution. */
+struct host_program_end {
+    int32_t status; /* as wait(2) */
+    uint32_t oom_killed;
+    uint32_t cpu_used_up; /* ended for `cpu_ms` */
+};
+
 /* --- recovery --- */
 
 struct host_found {
@@ -207,6 +235,11 @@ struct host_ops {
      * may be under way at once; `checkpoint` never is meanwhile. */
     int (*guest)(struct host *h, const struct host_guest_call *call, struct host_guest **out,
                  struct error *err);
+    /* Starts a program of the service's; NULL where the host has no such thing. `*leash` (owned): a
+     * socket that tells of its end; shutting down its sending side, or closing it, ends the program
+     * with all its descendants. ERROR_RUNTIME, ERROR_OVERLOADED: too many in this execution. */
+    int (*program)(struct host *h, const struct host_program_plan *plan, int *leash,
+                   struct error *err);
     /* Freezes, feeds the workspace's entries into `sink` in archive order, thaws in every case. */
     int (*checkpoint)(struct host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err);

@@ -16,30 +16,25 @@ enum { LAUNCH_FD_LEAST = 100, BITS = 8, PROBE_MS = 20000, MILLI = 1000, NANO_PER
 
 /* --- making --- */
 
-static int open_launch(struct ptc_engine *e, struct error *err)
+static int open_program(const struct ptc_file *file, int *out, struct error *err)
 {
-    const struct ptc_file *file = &ptc_launch_file;
-    e->launch_fd = memfd_create("launch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (e->launch_fd < 0) {
+    _cleanup_close_ int made = memfd_create(file->name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "a memory file");
     }
-    if (file_write_all(e->launch_fd, file->start, (size_t)(file->end - file->start), err) != 0) {
+    if (file_write_all(made, file->start, (size_t)(file->end - file->start), err) != 0) {
         return -1;
     }
     /* A file that is open for writing can't be executed. */
     char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", e->launch_fd);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 ||
-        fcntl(e->launch_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-        cleanup_close(&fd);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", made);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "a memory file");
     }
-    close(e->launch_fd);
     /* Above the numbers that a launcher's own descriptors have, or it would go before its start. */
-    e->launch_fd = fcntl(fd, F_DUPFD_CLOEXEC, LAUNCH_FD_LEAST);
-    close(fd);
-    return e->launch_fd >= 0 ? 0 : error_set_errno(err, ERROR_INTERNAL, errno, "a memory file");
+    *out = fcntl(fd, F_DUPFD_CLOEXEC, LAUNCH_FD_LEAST);
+    return *out >= 0 ? 0 : error_set_errno(err, ERROR_INTERNAL, errno, "a memory file");
 }
 
 static int open_tool(const char *path, const char *what, int *fd, struct error *err)
@@ -88,8 +83,9 @@ static int open_confinement(struct ptc_engine *e, struct error *err)
     if (open_tool(e->node, "Node", &e->node_fd, err) != 0 ||
         ptc_node_probe(e->node, &e->electron, err) != 0 ||
         open_tool(e->config.bwrap, "bubblewrap", &e->bwrap_fd, err) != 0 ||
-        sandbox_seccomp_build(&e->seccomp_fd, err) != 0 || open_launch(e, err) != 0 ||
-        ptc_stage_make(e, err) != 0) {
+        sandbox_seccomp_build(&e->seccomp_fd, err) != 0 ||
+        open_program(&ptc_launch_file, &e->launch_fd, err) != 0 ||
+        open_program(&ptc_inside_file, &e->inside_fd, err) != 0 || ptc_stage_make(e, err) != 0) {
         return -1;
     }
     open_groups(e);
@@ -113,7 +109,8 @@ static int allocate(struct ptc_engine *e, const struct ptc_engine_config *config
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&e->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    e->node_fd = e->bwrap_fd = e->launch_fd = e->stage_fd = e->seccomp_fd = -1;
+    e->node_fd = e->bwrap_fd = e->launch_fd = e->inside_fd = e->stage_fd = e->lent_fd =
+        e->seccomp_fd = -1;
     e->epoll = epoll_create1(EPOLL_CLOEXEC);
     e->wake =
         (struct ptc_watch){.what = PTC_WATCH_WAKE, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -125,8 +122,8 @@ static int allocate(struct ptc_engine *e, const struct ptc_engine_config *config
 
 static void release(struct ptc_engine *e)
 {
-    int *const fds[] = {&e->node_fd,    &e->bwrap_fd, &e->launch_fd, &e->stage_fd,
-                        &e->seccomp_fd, &e->epoll,    &e->wake.fd};
+    int *const fds[] = {&e->node_fd, &e->bwrap_fd,   &e->launch_fd, &e->inside_fd, &e->stage_fd,
+                        &e->lent_fd, &e->seccomp_fd, &e->epoll,     &e->wake.fd};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         cleanup_close(fds[i]);
     }
@@ -233,6 +230,11 @@ void ptc_engine_stop(struct ptc_engine *e, const char *reason)
     pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
     pthread_join(e->helper_thread, NULL);
+    pthread_mutex_lock(&e->lock);
+    while (e->away > 0) {
+        pthread_cond_wait(&e->changed, &e->lock);
+    }
+    pthread_mutex_unlock(&e->lock);
     e->stopped = true;
 }
 

@@ -1,4 +1,4 @@
-/* Files that are part of the service: the launcher and the bootstrap's modules. Static. */
+/* Files that are part of the service: the launchers and the bootstrap's modules. Static. */
 #ifndef EXECHOST_PTC_FILES_H
 #define EXECHOST_PTC_FILES_H
 
@@ -11,6 +11,7 @@ struct ptc_file {
 };
 
 extern const struct ptc_file ptc_launch_file;
+extern const struct ptc_file ptc_inside_file;
 /* Ends with a NULL name. */
 extern const struct ptc_file ptc_bootstrap_files[];
 

@@ -47,7 +47,7 @@ void ptc_helper_remove(struct ptc_worker *w)
     pthread_mutex_unlock(&e->lock);
 }
 
-static void give_back(struct ptc_worker *w)
+void ptc_helper_give_back(struct ptc_worker *w)
 {
     struct ptc_engine *e = w->engine;
     pthread_mutex_lock(&e->lock);
@@ -151,7 +151,7 @@ void *ptc_helper_main(void *engine)
         } else if (take_slot(w, &w->failure) == 0) {
             (void)!ptc_sandbox_spawn(w, &w->failure);
         }
-        give_back(w);
+        ptc_helper_give_back(w);
     }
     return NULL;
 }

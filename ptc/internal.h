@@ -54,6 +54,12 @@ struct ptc_worker {
     struct ptc_worker *next;   /* engine->workers */
     struct ptc_worker *letter; /* in a list of the helper or for the loop */
     struct ptc_kind kind;
+    bool inside; /* of an execution: of the kind's members only mode and heap count */
+    struct ptc_execution execution;
+    bool starved; /* inside: killed for want of memory */
+    bool used_up; /* inside: all of its CPU time */
+    int64_t cpu_ms;
+    bool lost; /* inside: ended with its execution */
     enum ptc_worker_state state;
     bool arrived; /* the helper has started it, or failed, and touches it no more */
     bool spawned;
@@ -135,7 +141,8 @@ struct ptc_engine {
     char *node;
     char *hidden;
     struct ptc_engine_config config; /* its strings are not to be used */
-    int node_fd, bwrap_fd, launch_fd, stage_fd, seccomp_fd;
+    int node_fd, bwrap_fd, launch_fd, inside_fd, stage_fd, lent_fd, seccomp_fd;
+    char loader[64]; /* of the Node that is lent; see ptc/inside/protocol.h */
     bool electron;
     bool grouped;
     struct cgroup_set groups; /* parent of all */
@@ -166,6 +173,7 @@ struct ptc_engine {
     bool stopped;
     bool helper_ends;
     char *stop_reason;
+    int64_t away; /* threads that start processes inside of executions */
     int64_t live; /* runs without result */
     int64_t ready;
     struct ptc_run *new_runs;
@@ -201,7 +209,21 @@ int ptc_sandbox_spawn(struct ptc_worker *w, struct error *err) WARN_UNUSED;
 int ptc_sandbox_limit(struct ptc_worker *w, const struct ptc_limits *limits,
                       struct error *err) WARN_UNUSED;
 
+/* lend.c: fills the directory that is lent. Failing, nothing is lent. */
+int ptc_lend_make(struct ptc_engine *e, int lent, struct error *err) WARN_UNUSED;
+/* Owned mounts that stand nowhere; -1 with errno. */
+int ptc_lend_mounts(const struct ptc_engine *e, int *directory, int *node) WARN_UNUSED;
+
+/* execution.c: a worker inside of an execution. Started on a thread of its own, for a host may take
+ * its time; it arrives like any other. */
+void ptc_execution_start(struct ptc_worker *w);
+int ptc_execution_spawn(struct ptc_worker *w, struct error *err) WARN_UNUSED;
+/* What the leash says: false: nothing yet. */
+bool ptc_execution_ended(struct ptc_worker *w);
+void ptc_execution_kill(struct ptc_worker *w);
+
 /* helper.c */
+void ptc_helper_give_back(struct ptc_worker *w);
 void *ptc_helper_main(void *engine);
 void ptc_helper_spawn(struct ptc_worker *w);
 void ptc_helper_remove(struct ptc_worker *w);

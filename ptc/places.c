@@ -118,6 +118,12 @@ json_t *ptc_places_cwd(json_t *wanted, const struct ptc_spec *spec, struct error
     if (!is_plain_path(wanted) || normalize(json_string_value(wanted), path) != 0) {
         return refuse(err, "/cwd", "must be an absolute path");
     }
+    if (spec->execution_id != NULL) {
+        /* What its image has beside that is not known here. */
+        return strcmp(path, "/") == 0 || strcmp(path, "/tmp") == 0 || is_within(path, workspace)
+                   ? json_string(path)
+                   : refuse(err, "/cwd", "must be /, /tmp, or the workspace or below it");
+    }
     if (spec->mode == PTC_DANGER || strcmp(path, workspace) == 0 || shows(path, spec)) {
         return json_string(path);
     }

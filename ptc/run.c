@@ -39,6 +39,21 @@ static int note_names(struct ptc_run *run)
     return 0;
 }
 
+static struct ptc_worker *start_inside(struct ptc_engine *e, const struct ptc_kind *kind,
+                                       const struct ptc_spec *spec)
+{
+    struct ptc_worker *w = ptc_worker_new(e, kind);
+    if (w != NULL) {
+        w->inside = true;
+        w->execution = spec->execution;
+        w->cpu_ms = spec->limits.cpu_ms;
+        w->next = e->workers;
+        e->workers = w;
+        ptc_execution_start(w);
+    }
+    return w;
+}
+
 void ptc_run_begin(struct ptc_run *run)
 {
     struct ptc_engine *e = run->engine;
@@ -59,7 +74,8 @@ void ptc_run_begin(struct ptc_run *run)
         ptc_run_choose(run, PTC_WORKER_EXIT, "could not start: out of memory");
         return;
     }
-    struct ptc_worker *w = ptc_pool_take(e, &kind);
+    struct ptc_worker *w = run->spec.execution_id != NULL ? start_inside(e, &kind, &run->spec)
+                                                          : ptc_pool_take(e, &kind);
     ptc_kind_done(&kind);
     if (w == NULL) {
         ptc_run_choose(run, PTC_WORKER_EXIT, "could not start: out of memory");

@@ -41,7 +41,7 @@ static void let_go(struct ptc_run *run)
     struct ptc_worker *w = run->worker;
     if (w == NULL) {
         ptc_run_finish(run);
-    } else if (!run->booted && !w->exited && w->failure.code == ERROR_NONE &&
+    } else if (!w->inside && !run->booted && !w->exited && w->failure.code == ERROR_NONE &&
                (w->state == PTC_WORKER_STARTING || w->state == PTC_WORKER_READY)) {
         w->run = NULL;
         run->worker = NULL;
@@ -117,7 +117,8 @@ void ptc_run_lost(struct ptc_run *run, const char *how)
     struct ptc_worker *w = run->worker;
     char text[TEXT_MAX];
     const char *tail = w == NULL ? "" : buf_str(&w->tail);
-    bool starved = w != NULL && w->group.count > 0 && cgroup_oom_kills(&w->group) > 0;
+    bool starved =
+        w != NULL && (w->starved || (w->group.count > 0 && cgroup_oom_kills(&w->group) > 0));
     /* The tail may begin within a character. */
     while (((unsigned char)*tail & 0xc0) == 0x80) {
         tail++;
@@ -171,13 +172,21 @@ static void unlink_run(struct ptc_run *run)
     *at = run->next;
 }
 
+/* Inside of an execution others may write what this program may only read. */
+static enum ptc_enforcement enforcement_of(const struct ptc_run *run)
+{
+    if (run->spec.execution_id == NULL) {
+        return run->engine->enforcement;
+    }
+    return run->spec.mode == PTC_READ_ONLY ? PTC_ENFORCEMENT_PARTIAL : PTC_ENFORCEMENT_FULL;
+}
+
 static void tell_result(struct ptc_run *run)
 {
-    struct ptc_engine *e = run->engine;
     struct ptc_result result = {.kind = run->kind,
                                 .mode = run->spec.mode,
                                 .has_enforcement = run->spec.mode != PTC_DANGER,
-                                .enforcement = e->enforcement};
+                                .enforcement = enforcement_of(run)};
     result.logs = run->kind == PTC_OUTPUT_LIMIT ? ptc_ledger_overflow(&run->ledger, &run->message)
                                                 : ptc_ledger_close(&run->ledger);
     if (run->kind == PTC_OK) {

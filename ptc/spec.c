@@ -162,6 +162,9 @@ static int resolve_mode(struct resolving *r, json_t *policy)
         return refuse(r, "/sandboxPolicy/mode",
                       "must be read-only, workspace-write or danger-full-access");
     }
+    if (r->spec->mode == PTC_DANGER && r->spec->execution_id != NULL) {
+        return refuse(r, "/sandboxPolicy/mode", "is not for programs of an execution");
+    }
     if (r->spec->mode == PTC_DANGER && !r->rules->allow_danger) {
         return refuse(r, "/sandboxPolicy/mode", "danger-full-access is not allowed here");
     }
@@ -176,6 +179,9 @@ static int resolve_network(struct resolving *r, json_t *policy)
         return refuse(r, "/sandboxPolicy/network", "must be none or host");
     }
     r->spec->network_host = strcmp(name, "host") == 0;
+    if (r->spec->network_host && r->spec->execution_id != NULL) {
+        return refuse(r, "/sandboxPolicy/network", "must be none in an execution");
+    }
     if (r->spec->network_host && !r->rules->allow_network) {
         return refuse(r, "/sandboxPolicy/network", "network host is not allowed here");
     }
@@ -194,6 +200,9 @@ static int resolve_policy(struct resolving *r)
         return -1;
     }
     json_t *root = json_null();
+    if (get(policy, "workspaceRoot") != NULL && r->spec->execution_id != NULL) {
+        return refuse(r, "/sandboxPolicy/workspaceRoot", "an execution has its own workspace");
+    }
     if (get(policy, "workspaceRoot") != NULL) {
         root = ptc_places_root(get(policy, "workspaceRoot"), r->scope->workspace_roots, r->err);
         if (root == NULL) {
@@ -246,11 +255,14 @@ static int resolve_limit(struct resolving *r, json_t *asked, json_t *out, const 
     int64_t *place = limit_place(&r->spec->limits, limit);
     json_t *wanted = get(asked, limit->key);
     char field[ERROR_FIELD_MAX];
+    /* An execution's are what they are. */
+    bool given = r->spec->execution_id != NULL && (limit == &limits[0] || limit == &limits[1]);
+    int64_t least = given ? 1 : limit->least;
     (void)snprintf(field, sizeof(field), "/limits/%s", limit->key);
     if (wanted != NULL) {
-        if (!json_is_integer(wanted) || json_integer_value(wanted) < limit->least) {
+        if (!json_is_integer(wanted) || json_integer_value(wanted) < least) {
             return error_set_field(r->err, ERROR_PTC_INVALID_REQUEST, field,
-                                   "must be an integer of %lld at least", (long long)limit->least);
+                                   "must be an integer of %lld at least", (long long)least);
         }
         *place = json_integer_value(wanted);
     }
@@ -287,18 +299,64 @@ static int resolve_limits(struct resolving *r)
 
 /* --- the rest --- */
 
+static bool is_id(json_t *value)
+{
+    return json_is_string(value) && json_string_length(value) == strlen(json_string_value(value)) &&
+           id_is_valid(json_string_value(value));
+}
+
 static int resolve_ids(struct resolving *r)
 {
     json_t *run = get(r->request, "runId");
-    if (get(r->request, "executionId") != NULL) {
-        return refuse(r, "/executionId", "programs inside of an execution are not served here");
+    json_t *execution = get(r->request, "executionId");
+    if (execution != NULL && !is_id(execution)) {
+        return refuse(r, "/executionId", "must be [A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
     }
-    if (run != NULL && (!json_is_string(run) || !id_is_valid(json_string_value(run)))) {
+    if (run != NULL && !is_id(run)) {
         return refuse(r, "/runId", "must be [A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
     }
     r->spec->run_id = json_string_value(run);
-    return set(r, "executionId", json_null()) != 0 ||
+    r->spec->execution_id = json_string_value(execution);
+    return set(r, "executionId", execution == NULL ? json_null() : json_incref(execution)) != 0 ||
                    set(r, "runId", run == NULL ? json_null() : json_incref(run)) != 0
+               ? -1
+               : 0;
+}
+
+/* --- in an execution --- */
+
+/* The execution's limit is the program's; a lower one can't be promised. */
+static int take_limit(struct resolving *r, const char *key, int64_t value, int64_t *place)
+{
+    json_t *wanted = get(get(r->request, "limits"), key);
+    json_t *shown = json_object_get(r->spec->json, "limits");
+    char field[ERROR_FIELD_MAX];
+    (void)snprintf(field, sizeof(field), "/limits/%s", key);
+    if (wanted != NULL && json_integer_value(wanted) < value) {
+        return refuse(r, field, "is lower than the limit of the execution, which is what holds");
+    }
+    *place = value;
+    return json_object_set_new(shown, key, json_integer(value)) == 0
+               ? 0
+               : error_set(r->err, ERROR_INTERNAL, "out of memory");
+}
+
+/* After everything that is pure. */
+static int resolve_execution(struct resolving *r)
+{
+    struct ptc_execution *execution = &r->spec->execution;
+    if (r->spec->execution_id == NULL) {
+        return 0;
+    }
+    if (r->scope->find_execution == NULL) {
+        return refuse(r, "/executionId", "there are no executions here");
+    }
+    if (r->scope->find_execution(r->scope->ctx, r->spec->execution_id, execution, r->err) != 0) {
+        return -1;
+    }
+    return take_limit(r, "memoryBytes", execution->memory_bytes, &r->spec->limits.memory_bytes) !=
+                       0 ||
+                   take_limit(r, "pids", execution->pids, &r->spec->limits.pids) != 0
                ? -1
                : 0;
 }
@@ -334,8 +392,8 @@ static int resolve_all(struct resolving *r)
     }
     return check_keys(r, r->request, "", request_keys, ARRAY_SIZE(request_keys)) != 0 ||
                    resolve_texts(r) != 0 || resolve_bindings(r) != 0 || resolve_timeout(r) != 0 ||
-                   resolve_policy(r) != 0 || resolve_cwd(r) != 0 || resolve_limits(r) != 0 ||
-                   resolve_ids(r) != 0 || resolve_notes(r) != 0
+                   resolve_ids(r) != 0 || resolve_policy(r) != 0 || resolve_cwd(r) != 0 ||
+                   resolve_limits(r) != 0 || resolve_notes(r) != 0 || resolve_execution(r) != 0
                ? -1
                : 0;
 }

@@ -10,12 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct host;
+
 enum ptc_mode { PTC_READ_ONLY, PTC_WORKSPACE_WRITE, PTC_DANGER };
 
 enum {
     PTC_PROGRAM_MAX = 1024 * 1024,
     PTC_TIMEOUT_MAX = 2147483647,
-    PTC_BINDINGS_MAX = 128,   /* namespaces */
+    PTC_BINDINGS_MAX = 128, /* namespaces */
+    PTC_HANDLE_MAX = 256,
     PTC_FUNCTIONS_MAX = 4096, /* of all namespaces */
 };
 
@@ -38,8 +41,20 @@ struct ptc_rules {
     struct ptc_limits limits_max;
 };
 
+/* An execution that programs are to run in. */
+struct ptc_execution {
+    struct host *host; /* borrowed; can start programs of the service's */
+    char handle[PTC_HANDLE_MAX];
+    int64_t memory_bytes;
+    int64_t pids;
+};
+
 /* Who asks. */
 struct ptc_scope {
+    /* Finds an execution; its errors are the request's. NULL: there are none. */
+    int (*find_execution)(void *ctx, const char *execution_id, struct ptc_execution *out,
+                          struct error *err);
+    void *ctx;
     const char *const *workspace_roots; /* the tenant's, absolute, NULL-ended; NULL: none */
     bool untimed;                       /* may ask for no timeout */
 };
@@ -52,8 +67,10 @@ struct ptc_spec {
     json_t *bindings;           /* array, never NULL */
     const char *cwd;            /* absolute */
     const char *workspace_root; /* absolute, without links; NULL: a private directory */
-    const char *run_id;         /* as asked for; NULL: none */
-    int64_t timeout_ms;         /* -1: no timer */
+    const char *execution_id;   /* NULL: none */
+    struct ptc_execution execution;
+    const char *run_id; /* as asked for; NULL: none */
+    int64_t timeout_ms; /* -1: no timer */
     enum ptc_mode mode;
     bool network_host;
     struct ptc_limits limits;

@@ -1,5 +1,6 @@
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "ptc/files.h"
 #include "ptc/internal.h"
 
@@ -93,6 +94,25 @@ static int put_both_etc(int root, struct error *err)
                : copy_file(root, "/etc/resolv.conf", "etc-host/resolv.conf", err);
 }
 
+static int put_lent(struct ptc_engine *e, struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    if (put_directory(e->stage_fd, "lent", err) != 0) {
+        return -1;
+    }
+    e->lent_fd = openat(e->stage_fd, "lent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (e->lent_fd < 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "making a directory to lend");
+    }
+    if (put_file(e->lent_fd, "node", "", 0, err) != 0 || put_bootstrap(e->lent_fd, err) != 0) {
+        return -1;
+    }
+    if (ptc_lend_make(e, e->lent_fd, &missing) != 0) {
+        log_warn("Node.js can't be lent to executions", "reason", missing.detail, NULL);
+    }
+    return 0;
+}
+
 int ptc_stage_make(struct ptc_engine *e, struct error *err)
 {
     struct buf path;
@@ -113,7 +133,8 @@ int ptc_stage_make(struct ptc_engine *e, struct error *err)
     }
     return put_directory(e->stage_fd, "workspace", err) != 0 ||
                    put_file(e->stage_fd, "node", "", 0, err) != 0 ||
-                   put_bootstrap(e->stage_fd, err) != 0 || put_both_etc(e->stage_fd, err) != 0
+                   put_bootstrap(e->stage_fd, err) != 0 || put_both_etc(e->stage_fd, err) != 0 ||
+                   put_lent(e, err) != 0
                ? -1
                : 0;
 }

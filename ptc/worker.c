@@ -87,6 +87,11 @@ void ptc_worker_kill(struct ptc_worker *w)
     }
     w->deadline = clock_mono_ms() + w->engine->config.grace_ms;
     ptc_worker_close(w, PTC_WATCH_CONTROL);
+    if (w->inside) {
+        ptc_execution_kill(w);
+        gone_if_all_is(w);
+        return;
+    }
     (void)!cgroup_kill(&w->group);
     if (w->inner_fd >= 0) {
         (void)pidfd_send_signal(w->inner_fd, SIGKILL, NULL, 0);
@@ -102,6 +107,9 @@ void ptc_worker_kill(struct ptc_worker *w)
 static void fail_start(struct ptc_worker *w, const char *why)
 {
     struct ptc_engine *e = w->engine;
+    if (w->inside) {
+        return; /* which says nothing of other processes */
+    }
     pthread_mutex_lock(&e->lock);
     if (!e->probed) {
         e->enforcement = PTC_ENFORCEMENT_NONE;
@@ -144,7 +152,9 @@ static void lose_start(struct ptc_worker *w)
 static void lose(struct ptc_worker *w)
 {
     char how[64];
-    if (w->state == PTC_WORKER_STARTING) {
+    if (w->run != NULL && (w->lost || w->used_up)) {
+        ptc_run_lost(w->run, w->lost ? "ended with its execution" : "used all of its CPU time");
+    } else if (w->state == PTC_WORKER_STARTING) {
         lose_start(w);
     } else if (w->run != NULL) {
         int code = WIFEXITED(w->status) ? WEXITSTATUS(w->status) : 128 + WTERMSIG(w->status);
@@ -314,12 +324,10 @@ static void read_info(struct ptc_worker *w)
 
 static void read_exit(struct ptc_worker *w)
 {
-    int status = 0;
-    if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
+    if (w->inside ? !ptc_execution_ended(w) : waitpid(w->pid, &w->status, WNOHANG) != w->pid) {
         return;
     }
     w->exited = true;
-    w->status = status;
     ptc_worker_close(w, PTC_WATCH_EXIT);
     /* What it said before it ended counts. */
     while (w->watch[PTC_WATCH_CONTROL].fd >= 0) {
@@ -364,7 +372,7 @@ void ptc_worker_event(struct ptc_worker *w, enum ptc_watch_what what, uint32_t e
 static int watch_all(struct ptc_worker *w)
 {
     for (int i = PTC_WATCH_CONTROL; i < PTC_WATCH_COUNT; i++) {
-        if (ptc_loop_watch(w->engine, &w->watch[i], EPOLLIN) != 0) {
+        if (w->watch[i].fd >= 0 && ptc_loop_watch(w->engine, &w->watch[i], EPOLLIN) != 0) {
             return -1;
         }
     }

@@ -2,10 +2,12 @@
 
 #include "sandbox/cgroup_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,6 +116,34 @@ int cgroup_remove(const struct cgroup_set *parents, const char *name)
     }
     errno = errnum;
     return errnum == 0 ? 0 : -1;
+}
+
+/* Those in which something lives stay. */
+static void remove_below(int parent, const char *name)
+{
+    char entries[4096];
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t len;
+    while (fd >= 0 && (len = getdents64(fd, entries, sizeof(entries))) > 0) {
+        for (ssize_t at = 0; at < len;) {
+            const struct dirent64 *entry = (const void *)(entries + at);
+            if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+                (void)unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+            }
+            at += entry->d_reclen;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+int cgroup_remove_tree(const struct cgroup_set *parents, const char *name)
+{
+    for (uint32_t i = 0; i < parents->count; i++) {
+        remove_below(parents->trees[i].fd, name);
+    }
+    return cgroup_remove(parents, name);
 }
 
 bool cgroup_exists(const struct cgroup_set *parents, const char *name)
@@ -261,6 +291,26 @@ int cgroup_kill(const struct cgroup_set *set)
         return -1;
     }
     return 0;
+}
+
+void cgroup_kill_each(const struct cgroup_set *set)
+{
+    char pids[4096];
+    int fd = set->count == 0
+                 ? -1
+                 : openat(set->trees[0].fd, "cgroup.procs", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t len = fd < 0 ? -1 : read(fd, pids, sizeof(pids) - 1);
+    pids[len < 0 ? 0 : len] = '\0';
+    /* A number that the end of the buffer cuts is left for the next call. */
+    for (const char *at = pids, *end = NULL; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        pid_t pid = (pid_t)parse_number(at, 0);
+        if (pid > 0) {
+            (void)kill(pid, SIGKILL);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 static int64_t now_ms(void)

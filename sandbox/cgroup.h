@@ -44,6 +44,8 @@ int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
 int cgroup_delegate(const struct cgroup_set *set) WARN_UNUSED;
 /* Removes the group of that name everywhere. EBUSY while something lives in it. */
 int cgroup_remove(const struct cgroup_set *parents, const char *name) WARN_UNUSED;
+/* The same with the groups directly below it. */
+int cgroup_remove_tree(const struct cgroup_set *parents, const char *name) WARN_UNUSED;
 /* Whether any hierarchy still has it. */
 bool cgroup_exists(const struct cgroup_set *parents, const char *name);
 
@@ -70,6 +72,8 @@ int cgroup_attach(const struct cgroup_set *set, pid_t pid) WARN_UNUSED;
 /* Kills everything in it, frozen or not. ENOTSUP where the kernel has no such thing: then killing
  * process 1 and thawing does it. */
 int cgroup_kill(const struct cgroup_set *set) WARN_UNUSED;
+/* Where that is missing: kills what is found in it; what forks meanwhile needs another call. */
+void cgroup_kill_each(const struct cgroup_set *set);
 /* Freezes and waits until it is, or thaws. ETIMEDOUT: not within `timeout_ms`. */
 int cgroup_freeze(const struct cgroup_set *set, bool freeze, int timeout_ms) WARN_UNUSED;
 bool cgroup_is_frozen(const struct cgroup_set *set);

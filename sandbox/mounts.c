@@ -55,7 +55,7 @@ static int tmpfs_make(const struct tmpfs_spec *spec)
 /* What is mounted upon must be there; images may lack any of it. */
 static int make_places(int image)
 {
-    static const char *const places[] = {"dev", "proc", "sys", "tmp", "workspace"};
+    static const char *const places[] = {"dev", "proc", "sys", "tmp", "workspace", SANDBOX_LENT};
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
         if (mkdirat(image, places[i], 0755) != 0 && errno != EEXIST) {
             return -1;

@@ -113,6 +113,11 @@ int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault 
                    fault);
 }
 
+int sandbox_drop_user(const struct sandbox_identity *id, struct sandbox_fault *fault)
+{
+    return drop_to(id->uid, id->gid, 0, 0, fault);
+}
+
 int sandbox_drop_reader(const struct sandbox_identity *id, struct sandbox_fault *fault)
 {
     const uint32_t reading = CAP_TO_MASK(CAP_DAC_READ_SEARCH);

@@ -77,6 +77,21 @@ void sandbox_mounts_close(struct sandbox_mounts *mounts);
 int sandbox_mounts_enter(const struct sandbox_mounts *mounts,
                          struct sandbox_fault *fault) WARN_UNUSED;
 
+/* --- loan.c --- */
+
+/* A directory that every root has, empty but for who is lent something. */
+#define SANDBOX_LENT ".exechost"
+
+/* What one process and its descendants see beside everything else. */
+struct sandbox_loan {
+    int directory; /* a mount that stands nowhere yet: comes to SANDBOX_LENT; or -1 */
+    int file;      /* another one, of a file: comes to `file_name` in there; or -1 */
+    const char *file_name;
+    bool read_only; /* what others may write, these may only read */
+};
+/* In a process that has joined: a mount namespace of its own, with the same file systems. */
+int sandbox_borrow(const struct sandbox_loan *loan, struct sandbox_fault *fault) WARN_UNUSED;
+
 /* --- privileges.c --- */
 
 /* Process 1 becomes a user of its own that can do nothing but become the programs' user and signal
@@ -86,6 +101,8 @@ int sandbox_drop_keeper(const struct sandbox_identity *id, struct sandbox_fault 
 /* Becomes the programs' user, without capabilities or a way back. What is left to do for a child of
  * process 1; async-signal-safe, -1 with errno. */
 int sandbox_become_user(const struct sandbox_identity *id) WARN_UNUSED;
+/* The same for what comes in from outside, with all that process 1 has done before. */
+int sandbox_drop_user(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;
 /* For our own program that comes in from outside: the programs' user, who may read all that is that
  * user's, whatever its mode; kept over exec. Elsewhere the capability counts for nothing. */
 int sandbox_drop_reader(const struct sandbox_identity *id, struct sandbox_fault *fault) WARN_UNUSED;

@@ -198,7 +198,7 @@ static int kill_group(const struct cgroup_set *parents, const char *key, pid_t s
             }
             cgroup_set_close(&group);
         }
-        if (cgroup_remove(parents, key) == 0) {
+        if (cgroup_remove_tree(parents, key) == 0) {
             break;
         }
         if (clock_mono_ms() >= until) {

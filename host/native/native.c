@@ -89,6 +89,12 @@ static int op_guest(struct host *h, const struct host_guest_call *call, struct h
     return native_guest(native_of(h), call, false, out, err);
 }
 
+static int op_program(struct host *h, const struct host_program_plan *plan, int *leash,
+                      struct error *err)
+{
+    return native_program(native_of(h), plan, leash, err);
+}
+
 static int op_checkpoint(struct host *h, const struct host_checkpoint_plan *plan,
                          struct workspace_sink *sink, struct error *err)
 {
@@ -190,6 +196,7 @@ static const struct host_ops NATIVE_OPS = {
     .exec_input = op_exec_input,
     .exec_signal = op_exec_signal,
     .guest = op_guest,
+    .program = op_program,
     .checkpoint = op_checkpoint,
     .terminate = op_terminate,
     .extend = op_extend,

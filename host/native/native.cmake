@@ -1,7 +1,7 @@
 # The host itself. The shim goes into it as a file, as the guest does.
 exechost_module(native
     SOURCES
-        native.c machine.c record.c spawn.c provision.c remove.c recover.c exec.c guest.c workspace.c
+        native.c machine.c record.c spawn.c provision.c remove.c recover.c exec.c guest.c program.c workspace.c
         plan_file.c foreign.c link.c link_command.c link_connect.c wire.c binaries.c
     USES base host host_content workspace sandbox native_images native_needs guest_binary
     LINK PkgConfig::jansson Threads::Threads)

@@ -101,6 +101,8 @@ int native_exec_signal(struct native_host *h, const struct host_exec_ref *comman
                        struct error *err) WARN_UNUSED;
 int native_guest(struct native_host *h, const struct host_guest_call *call, bool outside,
                  struct host_guest **out, struct error *err) WARN_UNUSED;
+int native_program(struct native_host *h, const struct host_program_plan *plan, int *leash,
+                   struct error *err) WARN_UNUSED;
 int native_checkpoint(struct native_host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err) WARN_UNUSED;
 int native_load_workspace(struct native_host *h, const char *key,

@@ -66,6 +66,9 @@ enum shim_request_type {
     SHIM_EXTEND,   /* value: ms from now that the lifetime ends */
     SHIM_FREEZE,
     SHIM_THAW,
+    /* SHIM_PROGRAM_FDS descriptors: a program of the service's beside the commands. value: ms of
+     * CPU time that all of it may use, where the kernel counts that. */
+    SHIM_PROGRAM,
     SHIM_TERMINATE, /* destroys; after SHIM_REPLY the shim cleans its directory and ends */
 };
 
@@ -73,7 +76,8 @@ enum shim_request_flags {
     SHIM_HAS_STDIN = 1,
     SHIM_STDIN_OPEN = 2, /* more comes by SHIM_INPUT */
     SHIM_EOF = 4,
-    SHIM_OUTSIDE = 8, /* helper: outside of the cgroups, so that freezing does not stop it */
+    SHIM_READ_ONLY = 16, /* program: sees what commands may write, and may not */
+    SHIM_OUTSIDE = 8,    /* helper: outside of the cgroups, so that freezing does not stop it */
 };
 
 struct shim_request {
@@ -85,6 +89,29 @@ struct shim_request {
     int64_t value;
     int64_t timeout_ms;       /* exec: counts only while no service is there; < 0: none */
     int64_t max_output_bytes; /* exec */
+};
+
+/* Of SHIM_PROGRAM, in this order. The leash is a socket: when the other end can't be read from any
+ * more, by shutdown or because nobody has it, the program is ended; a struct shim_program_end comes
+ * once nothing of it is left, and end of file alone where the whole sandbox goes. What is lent is a
+ * mount of a directory and one of a file for SHIM_LENT_FILE in there. What goes wrong between fork
+ * and exec is a line on the program's standard error behind SHIM_PROGRAM_FAULT. */
+enum {
+    SHIM_PROGRAM_PLAN,
+    SHIM_PROGRAM_PROGRAM, /* a static one */
+    SHIM_PROGRAM_STREAMS, /* its descriptors 0 … */
+    SHIM_PROGRAM_LEASH = SHIM_PROGRAM_STREAMS + 4,
+    SHIM_PROGRAM_LENT,
+    SHIM_PROGRAM_LENT_FILE,
+    SHIM_PROGRAM_FDS,
+};
+#define SHIM_LENT_FILE "node"
+#define SHIM_PROGRAM_FAULT "launch: "
+
+struct shim_program_end {
+    int32_t status; /* as wait(2) */
+    uint32_t oom_killed;
+    uint32_t cpu_used_up;
 };
 
 /* The plan is a memory file: this, then `argc` + `envc` strings with their NULs, then `cwd`. */

@@ -81,7 +81,7 @@ static int remove_groups(struct native_host *h, const char *key, pid_t shim, str
             kill_members(&group, shim);
             cgroup_set_close(&group);
         }
-        if (cgroup_remove(&h->parents, key) == 0) {
+        if (cgroup_remove_tree(&h->parents, key) == 0) {
             break;
         }
         if (clock_mono_ms() >= until) {

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/services/admission.h"
+#include "server/services/executions.h"
+#include "server/services/live.h"
 
 #include <string.h>
 #include <time.h>
@@ -163,10 +165,43 @@ struct store_run_log_name run_log_name(struct service *s, const char *tenant, co
 
 /* --- requests --- */
 
+struct asker {
+    struct service *service;
+    const char *tenant;
+};
+
+static int find_execution(void *ctx, const char *execution_id, struct ptc_execution *out,
+                          struct error *err)
+{
+    const struct asker *asker = ctx;
+    struct live_execution *x;
+    if (executions_find_live(asker->service, asker->tenant, execution_id, &x, err) != 0) {
+        return -1;
+    }
+    *out = (struct ptc_execution){
+        .host = x->host->host, .memory_bytes = x->limits.memory_bytes, .pids = x->limits.pids};
+    live_lock(asker->service->live);
+    bool ready = x->phase == LIVE_READY && x->handle != NULL;
+    snprintf(out->handle, sizeof(out->handle), "%s", ready ? x->handle : "");
+    live_unlock(asker->service->live);
+    const char *name = x->host->name;
+    live_unref(x);
+    if (out->host->ops->program == NULL) {
+        return error_set_field(err, ERROR_PTC_INVALID_REQUEST, "/executionId",
+                               "programs can't run inside of an execution of the host %s", name);
+    }
+    return ready ? 0
+                 : error_set_field(err, ERROR_PTC_INVALID_REQUEST, "/executionId",
+                                   "the execution is not provisioned yet");
+}
+
 int runs_resolve(struct service *s, const char *tenant, bool untimed, json_t *request,
                  struct ptc_spec *out, struct error *err)
 {
+    struct asker asker = {s, tenant};
     const struct ptc_scope scope = {
+        .find_execution = find_execution,
+        .ctx = &asker,
         .workspace_roots = config_ptc_roots_of(s->config, tenant),
         .untimed = untimed,
     };

@@ -17,9 +17,19 @@ static struct ptc_rules rules = {.timeout_default_ms = 120000,
                                  .limits = {1 << 30, 256, 60000, 512 << 20, 64 << 20},
                                  .limits_max = {1 << 30, 256, 60000, 512 << 20, 64 << 20}};
 
+static int find(void *ctx, const char *execution_id, struct ptc_execution *out, struct error *err)
+{
+    (void)ctx;
+    if (strcmp(execution_id, "there") != 0) {
+        return error_set(err, ERROR_NOT_FOUND, "there is no such execution");
+    }
+    *out = (struct ptc_execution){.handle = "handle", .memory_bytes = 32 << 20, .pids = 8};
+    return 0;
+}
+
 static int resolve(const char *members, bool untimed, struct ptc_spec *out, struct error *err)
 {
-    struct ptc_scope scope = {roots, untimed};
+    struct ptc_scope scope = {.find_execution = find, .workspace_roots = roots, .untimed = untimed};
     char text[4096];
     (void)snprintf(text, sizeof(text), "{\"program\":\"return 1\",\"description\":\"d\"%s}",
                    members);
@@ -55,7 +65,7 @@ static void test_defaults(void **state)
 {
     struct ptc_spec spec = PTC_SPEC_INIT;
     struct ptc_spec again = PTC_SPEC_INIT;
-    struct ptc_scope scope = {roots, false};
+    struct ptc_scope scope = {.find_execution = find, .workspace_roots = roots};
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(resolve("", false, &spec, &err), 0);
@@ -95,6 +105,37 @@ static void test_timeouts(void **state)
     assert_refused(",\"timeoutMs\":1e300", "/timeoutMs");
 }
 
+static void test_execution(void **state)
+{
+    struct ptc_spec spec = PTC_SPEC_INIT;
+    struct ptc_spec again = PTC_SPEC_INIT;
+    struct ptc_scope scope = {.find_execution = find};
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(resolve(",\"executionId\":\"gone\"", false, &spec, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+    assert_int_equal(
+        resolve(",\"executionId\":\"there\",\"cwd\":\"/workspace/a/../b\"", false, &spec, &err), 0);
+    assert_string_equal(spec.execution.handle, "handle");
+    assert_string_equal(spec.cwd, "/workspace/b");
+    assert_int_equal(spec.limits.memory_bytes, 32 << 20);
+    assert_int_equal(spec.limits.pids, 8);
+    assert_int_equal(ptc_resolve(spec.json, &rules, &scope, &again, &err), 0);
+    assert_true(json_equal(spec.json, again.json));
+    ptc_spec_done(&spec);
+    ptc_spec_done(&again);
+    assert_refused(",\"executionId\":\"there\",\"limits\":{\"pids\":7}", "/limits/pids");
+    assert_refused(",\"executionId\":\"there\",\"limits\":{\"memoryBytes\":4096}",
+                   "/limits/memoryBytes");
+    assert_refused(",\"executionId\":\"there\",\"cwd\":\"/usr\"", "/cwd");
+    assert_refused(",\"executionId\":\"there\",\"sandboxPolicy\":{\"mode\":\"danger-full-access\"}",
+                   "/sandboxPolicy/mode");
+    assert_refused(",\"executionId\":\"there\",\"sandboxPolicy\":{\"network\":\"host\"}",
+                   "/sandboxPolicy/network");
+    assert_refused(",\"executionId\":\"there\",\"sandboxPolicy\":{\"workspaceRoot\":\"/tmp\"}",
+                   "/sandboxPolicy/workspaceRoot");
+}
+
 static void test_members(void **state)
 {
     (void)state;
@@ -102,7 +143,9 @@ static void test_members(void **state)
     assert_refused(",\"session\":{}", "/session");
     assert_refused(",\"description\":\" \\n\"", "/description");
     assert_refused(",\"program\":1", "/program");
-    assert_refused(",\"executionId\":\"e\"", "/executionId");
+    assert_refused(",\"executionId\":7", "/executionId");
+    assert_refused(",\"executionId\":\"a/b\"", "/executionId");
+    assert_refused(",\"executionId\":\"there\\u0000\"", "/executionId");
     assert_refused(",\"runId\":\"-\"", "/runId");
     assert_refused(",\"labels\":{\"a\":1}", "/labels");
     assert_refused(",\"metadata\":[]", "/metadata");
@@ -225,9 +268,10 @@ static int remove_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_members),  cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_error_classes),
+        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_execution),     cmocka_unit_test(test_members),
+        cmocka_unit_test(test_policies),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_error_classes),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

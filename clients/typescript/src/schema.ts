@@ -396,8 +396,10 @@ export type RunCreate = {
     workspaceRoot?: string | null;
     network?: "none" | "host" | null;
   } | null;
+  /** The program runs inside of this execution (host `native`), in its workspace, as its commands' user and under its limits of memory and processes; `sandboxPolicy.mode` says whether it may write. Beside whatever else runs there; its end is not the execution's. */
   executionId?: string | null;
   runId?: string | null;
+  /** Without an execution at least 67108864 bytes of memory and 16 processes; in one, not below its own limits. */
   limits?: {
     memoryBytes?: number | null;
     pids?: number | null;

@@ -69,7 +69,7 @@ static void finish(struct shim *s)
 {
     struct command *c = &s->command;
     close_all(c);
-    if (c->oom_before >= 0 && cgroup_oom_kills(&s->group) > c->oom_before) {
+    if (c->oom_before >= 0 && shim_oom_kills(s) > c->oom_before) {
         c->result.flags |= SHIM_OOM_KILLED;
     }
     if (s->init_pid == 0) {
@@ -122,7 +122,7 @@ static void end_for(struct shim *s, uint32_t flag)
 void command_out_of_memory(struct shim *s)
 {
     struct command *c = &s->command;
-    if (c->running && cgroup_oom_kills(&s->group) > c->oom_before) {
+    if (c->running && shim_oom_kills(s) > c->oom_before) {
         end_for(s, SHIM_OOM_KILLED);
     }
 }
@@ -261,7 +261,7 @@ static void set_command(struct shim *s, const struct shim_request *request)
         .spool = -1,
         .output_max = request->max_output_bytes,
         .timeout_at = request->timeout_ms < 0 ? INT64_MAX : shim_now_ms() + request->timeout_ms,
-        .oom_before = cgroup_oom_kills(&s->group),
+        .oom_before = shim_oom_kills(s),
         .result = {.status = -1, .cpu_ms = -1},
     };
     memcpy(c->id, request->command, sizeof(c->id) - 1);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 enum { FREEZE_WAIT_MS = 10 * 1000, ANSWER_WAIT_MS = 1000, HELPER_FDS = 4 };
+enum { REQUEST_FDS = SHIM_PROGRAM_FDS };
 
 bool shim_tell(struct shim *s, const struct shim_event *event)
 {
@@ -108,6 +109,7 @@ static int obey(struct shim *s, const struct shim_request *request, const int *f
     case SHIM_INPUT: return command_input(s, request, count == 1 ? fds[0] : -1);
     case SHIM_SIGNAL: return command_signal(s, request);
     case SHIM_HELPER: return count == HELPER_FDS ? helper_start(s, request, fds) : EPROTO;
+    case SHIM_PROGRAM: return count == SHIM_PROGRAM_FDS ? program_start(s, request, fds) : EPROTO;
     case SHIM_EXTEND: s->deadline = shim_now_ms() + request->value + SHIM_SLACK_MS; return 0;
     case SHIM_FREEZE: return freeze(s);
     case SHIM_THAW: return cgroup_freeze(&s->group, false, 0) == 0 ? 0 : errno;
@@ -145,8 +147,8 @@ static void reply(struct shim *s, const struct shim_request *request, const int 
 void control_receive(struct shim *s)
 {
     struct shim_request request;
-    int fds[HELPER_FDS];
-    size_t count = HELPER_FDS;
+    int fds[REQUEST_FDS];
+    size_t count = REQUEST_FDS;
     int got = wire_receive(s->service, &request, sizeof(request), fds, &count, MSG_DONTWAIT);
     if (got != 1) {
         if (got == 0 || errno != EAGAIN) {

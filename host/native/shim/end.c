@@ -9,29 +9,42 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { KILL_WAIT_MS = 10 * 1000, REMOVE_WAIT_MS = 5 * 1000, LOOK_US = 100, LOOK_MOST_US = 5000 };
+enum {
+    KILL_WAIT_MS = 10 * 1000,
+    REMOVE_WAIT_MS = 5 * 1000,
+    LOOK_US = 100,
+    LOOK_MOST_US = 5000,
+    LOOK_MS = 5
+};
 
 static void pause_us(unsigned us)
 {
     (void)nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
 }
 
-/* Process 1 ends after everything in its pid namespace has: reaping it is the proof. */
+/* Process 1 ends after everything in its pid namespace has: reaping it is the proof. What is inside
+ * and a child of the shim must be reaped for that too. */
 static int reap_init(struct shim *s)
 {
     struct pollfd ended = {.fd = s->init_pidfd, .events = POLLIN};
     int64_t until = shim_now_ms() + KILL_WAIT_MS;
     for (;;) {
-        pid_t pid = waitpid(s->init_pid, NULL, WNOHANG);
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == s->init_pid || (pid < 0 && errno == ECHILD)) {
             return 0;
+        }
+        if (pid > 0) {
+            helper_ended(s, pid, status);
+            program_ended(s, pid, status);
+            continue;
         }
         int64_t left = until - shim_now_ms();
         if (left <= 0) {
             errno = ETIMEDOUT;
             return -1;
         }
-        (void)poll(&ended, 1, (int)left);
+        (void)poll(&ended, 1, left < LOOK_MS ? (int)left : LOOK_MS);
     }
 }
 
@@ -56,6 +69,7 @@ int end_kill(struct shim *s)
     s->init_pid = 0;
     shim_close(&s->init);
     command_lost(s);
+    programs_drop(s);
     return 0;
 }
 
@@ -63,7 +77,7 @@ static int remove_groups(const struct shim *s)
 {
     int64_t until = shim_now_ms() + REMOVE_WAIT_MS;
     unsigned us = LOOK_US;
-    while (cgroup_remove(&s->parents, s->start.cgroup) != 0) {
+    while (cgroup_remove_tree(&s->parents, s->start.cgroup) != 0) {
         if (errno != EBUSY || shim_now_ms() >= until) {
             return -1;
         }

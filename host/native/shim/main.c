@@ -114,11 +114,14 @@ static void watch(struct shim *s)
     s->poll[SLOT_SIGNAL] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     s->poll[SLOT_OOM] = (struct pollfd){.fd = s->oom, .events = s->oom_events};
     command_watch(s);
+    programs_watch(s);
 }
 
 static int wait_ms(const struct shim *s)
 {
     int64_t at = command_wakes_at(s);
+    int64_t program_at = programs_wake_at(s);
+    at = at < program_at ? at : program_at;
     at = at < s->deadline ? at : s->deadline;
     int64_t left = at - shim_now_ms();
     return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
@@ -144,6 +147,7 @@ static void reap(struct shim *s)
             gone(s);
         } else {
             helper_ended(s, pid, status);
+            program_ended(s, pid, status);
         }
     }
 }
@@ -198,6 +202,7 @@ static void serve(struct shim *s)
     if (s->poll[SLOT_SIGNAL].revents != 0) {
         reap(s);
     }
+    programs_serve(s);
     command_serve(s);
     command_tell(s);
     if ((s->poll[SLOT_SERVICE].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && s->service >= 0) {
@@ -222,7 +227,7 @@ int main(void)
     shim_greet(s);
     while (shim_now_ms() < s->deadline) {
         watch(s);
-        if (poll(s->poll, SLOT_COUNT, wait_ms(s)) < 0 && errno != EINTR) {
+        if (poll(s->poll, ARRAY_SIZE(s->poll), wait_ms(s)) < 0 && errno != EINTR) {
             break;
         }
         serve(s);

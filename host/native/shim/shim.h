@@ -68,6 +68,24 @@ struct command {
     struct shim_event result; /* what FINISHED says */
 };
 
+/* --- the service's programs, program.c --- */
+
+enum { PROGRAMS_MAX = 16 };
+
+struct program {
+    bool used;
+    bool ending;
+    pid_t pid; /* 0: reaped */
+    int leash;
+    int status;
+    uint32_t number;
+    struct cgroup_set group; /* its own, below the sandbox's */
+    int64_t oom_before;
+    int64_t cpu_ms;
+    bool cpu_used_up;
+    int64_t look_at;
+};
+
 /* --- the shim --- */
 
 enum {
@@ -103,8 +121,12 @@ struct shim {
     uint32_t helper_serials[8]; /* outside helpers under way */
     pid_t helper_pids[8];
     uint32_t signals_asked[8]; /* requests whose signal process 1 has not passed on yet; 0: none */
+    struct program programs[PROGRAMS_MAX];
+    uint32_t programs_started;
+    int64_t program_oom_kills; /* of those that are gone, where the sandbox's group does not count
+                                  them */
     struct command command;
-    struct pollfd poll[SLOT_COUNT];
+    struct pollfd poll[SLOT_COUNT + PROGRAMS_MAX];
 };
 
 /* To the service, if there is one; a broken connection is closed, and one that takes nothing for a
@@ -135,6 +157,17 @@ void control_accept(struct shim *s);
 /* helper.c: our own program inside; 0 or errno. */
 int helper_start(struct shim *s, const struct shim_request *request, const int *fds);
 void helper_ended(struct shim *s, pid_t pid, int status);
+
+/* program.c: 0 or errno. */
+int program_start(struct shim *s, const struct shim_request *request, const int *fds);
+void program_ended(struct shim *s, pid_t pid, int status);
+void programs_watch(struct shim *s);
+void programs_serve(struct shim *s);
+int64_t programs_wake_at(const struct shim *s); /* INT64_MAX: never */
+/* Process 1 and all that ran inside are gone. */
+void programs_drop(struct shim *s);
+/* What the kernel killed for memory, of commands and programs; -1 unknown. */
+int64_t shim_oom_kills(const struct shim *s);
 
 /* command.c */
 int command_start(struct shim *s, const struct shim_request *request, const int *fds,
