@@ -107,9 +107,11 @@ static void add_failure(struct buf *line, const struct error *err)
     }
 }
 
-static void begin_line(struct buf *line, enum log_level level, const char *message)
+static const char *const LEVELS[] = {"debug", "info", "warn", "error"};
+
+/* `level` may be NULL. */
+static void begin_line(struct buf *line, const char *level, const char *message)
 {
-    static const char *const NAMES[] = {"debug", "info", "warn", "error"};
     char now[CLOCK_TEXT_SIZE];
 
     /* Two bytes are kept back, so that the closing brace and the newline always fit. */
@@ -119,21 +121,24 @@ static void begin_line(struct buf *line, enum log_level level, const char *messa
     }
     clock_format(clock_wall_ms(), now);
     add_field(line, "time", now);
-    add_field(line, "level", NAMES[level]);
+    if (level != NULL) {
+        add_field(line, "level", level);
+    }
     add_field(line, "message", message);
 }
 
-static void end_line(struct buf *line)
+static int end_line(struct buf *line, int fd)
 {
     ssize_t n;
 
     line->max += 2;
     if (line->len == 0 || buf_add_str(line, "}\n") != 0) {
-        return;
+        return -1;
     }
     do {
-        n = write(STDERR_FILENO, line->data, line->len);
+        n = write(fd, line->data, line->len);
     } while (n < 0 && errno == EINTR);
+    return n == (ssize_t)line->len ? 0 : -1;
 }
 
 /* `err` may be NULL. */
@@ -146,12 +151,12 @@ static void write_line(enum log_level level, const struct error *err, const char
     if ((int)level < atomic_load(&log_threshold)) {
         return;
     }
-    begin_line(&line, level, message);
+    begin_line(&line, LEVELS[level], message);
     add_pairs(&line, ap);
     if (err != NULL) {
         add_failure(&line, err);
     }
-    end_line(&line);
+    (void)end_line(&line, STDERR_FILENO); /* nobody is left to be told */
 }
 
 void log_write(enum log_level level, const char *message, ...)
@@ -170,4 +175,17 @@ void log_failure(enum log_level level, const struct error *err, const char *mess
     va_start(ap, message);
     write_line(level, err, message, ap);
     va_end(ap);
+}
+
+int log_write_to(int fd, const char *message, ...)
+{
+    _cleanup_buf_ struct buf line;
+    va_list ap;
+
+    buf_init(&line, LINE_MAX_BYTES);
+    begin_line(&line, NULL, message);
+    va_start(ap, message);
+    add_pairs(&line, ap);
+    va_end(ap);
+    return end_line(&line, fd);
 }

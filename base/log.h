@@ -22,4 +22,8 @@ void log_write(enum log_level level, const char *message, ...) __attribute__((se
 void log_failure(enum log_level level, const struct error *err, const char *message, ...)
     __attribute__((sentinel));
 
+/* A line of the same form, but of no level, to a descriptor of the caller's. -1 when it could not
+ * be written. */
+int log_write_to(int fd, const char *message, ...) __attribute__((sentinel)) WARN_UNUSED;
+
 #endif

@@ -263,6 +263,15 @@ void pool_submit_kind_always(struct pool *p, unsigned kind, pool_fn fn, void *ar
     (void)enqueue(p, kind, job, false);
 }
 
+void pool_kind_load(struct pool *p, unsigned kind, struct pool_kind_load *out)
+{
+    const struct kind *k = &p->kinds[kind];
+
+    pthread_mutex_lock(&p->mutex);
+    *out = (struct pool_kind_load){.waiting = k->load - k->running, .running = k->running};
+    pthread_mutex_unlock(&p->mutex);
+}
+
 unsigned pool_load(const struct pool *p)
 {
     return atomic_load(&p->load);

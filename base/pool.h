@@ -29,6 +29,11 @@ void pool_submit_always(struct pool *p, pool_fn fn, void *arg);
 int pool_submit_kind(struct pool *p, unsigned kind, pool_fn fn, void *arg,
                      struct error *err) WARN_UNUSED;
 void pool_submit_kind_always(struct pool *p, unsigned kind, pool_fn fn, void *arg);
+struct pool_kind_load {
+    unsigned waiting;
+    unsigned running;
+};
+void pool_kind_load(struct pool *p, unsigned kind, struct pool_kind_load *out);
 /* Jobs waiting plus running. */
 unsigned pool_load(const struct pool *p);
 

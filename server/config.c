@@ -338,6 +338,9 @@ static int complete(struct config *c, struct error *err)
         (c->cors_origins = calloc(1, sizeof(*c->cors_origins))) == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
+    if (c->audit_log != NULL && make_absolute(&c->audit_log, err) != 0) {
+        return -1;
+    }
     return make_absolute(&c->checkpoint_dir, err) != 0 ? -1 : make_absolute(&c->native_images, err);
 }
 

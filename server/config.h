@@ -111,6 +111,7 @@ struct config {
 #undef X
     char *listen;                   /* "listen", 127.0.0.1:8470 */
     char *data_dir;                 /* "dataDirectory", ./data; made absolute */
+    char *audit_log;                /* "auditLog": path, made absolute; NULL: none */
     char *checkpoint_dir;           /* "checkpointDirectory", <data>/checkpoints; absolute */
     char *docker_socket;            /* "docker": {"socket": …}, /var/run/docker.sock */
     bool docker_pull;               /* "docker": {"pull": "missing" | "never"}; missing */

@@ -45,6 +45,8 @@ static const struct config_setting settings[] = {
     STRING(NULL, "dataDirectory", data_dir, "./data", "where the service keeps what it knows"),
     STRING(NULL, "checkpointDirectory", checkpoint_dir, NULL,
            "checkpoint files; <dataDirectory>/checkpoints when left out"),
+    STRING(NULL, "auditLog", audit_log, NULL,
+           "file to which each request to change something is appended; none when left out"),
     STRING("docker", "socket", docker_socket, "/var/run/docker.sock", "the engine's socket"),
     CHOICE("docker", "pull", docker_pull, "missing", "never",
            "fetch images that are absent: missing or never"),

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "host/docker/docker.h"
 #include "host/native/native.h"
+#include "server/audit.h"
+#include "server/metrics.h"
 #include "server/routes/routes.h"
 #include "server/services/admission.h"
 #include "server/services/checkpoints.h"
@@ -210,14 +212,26 @@ static int open_parts(struct service *s, struct error *err)
         store_open(c->data_dir, &s->store, err) != 0 || make_scratch(s, err) != 0 ||
         cancel_new(&s->stop, err) != 0 || make_pool(s, err) != 0 ||
         timers_new(&s->timers, err) != 0 || topics_new(&s->topics, err) != 0 ||
-        admission_new(c, &s->admission, err) != 0 || live_new(&s->live, err) != 0 ||
-        checkpoints_new(&s->checkpoints, err) != 0 ||
+        metrics_new(routes_count(), &s->metrics, err) != 0 ||
+        audit_new(c->audit_log, &s->audit, err) != 0 || admission_new(c, &s->admission, err) != 0 ||
+        live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
         idempotency_new(s, &s->idempotency, err) != 0 || runs_new(s, &s->runs, err) != 0) {
         return -1;
     }
     store_event_watch(s->store, on_events, s);
     /* In the order of preference. */
     return add_host(s, make_native, err) != 0 ? -1 : add_host(s, make_docker, err);
+}
+
+static void on_completed(const struct http_exchange *x)
+{
+    struct service *s = http_service(x);
+    struct http_outcome o;
+    http_outcome(x, &o);
+    if (o.status != 0) {
+        metrics_request(s->metrics, routes_index(http_route(x)), o.status);
+    }
+    audit_request(s->audit, x);
 }
 
 static int listen_http(struct service *s, struct error *err)
@@ -242,6 +256,7 @@ static int listen_http(struct service *s, struct error *err)
         .token_count = s->config->token_count,
         .quotas = &s->config->quotas,
         .topics = s->topics,
+        .completed = on_completed,
         .scratch = s->scratch,
     };
     return http_server_new(&config, &s->http, err);
@@ -325,6 +340,8 @@ void service_free(struct service *s)
     checkpoints_free(s->checkpoints);
     live_free(s->live);
     admission_free(s->admission);
+    audit_free(s->audit);
+    metrics_free(s->metrics);
     topics_free(s->topics);
     store_close(s->store);
     cancel_unref(s->stop);

@@ -16,6 +16,8 @@
 #include <stdatomic.h>
 
 struct admission;
+struct audit;
+struct metrics;
 struct live;
 struct checkpoints;
 struct idempotency;
@@ -59,6 +61,8 @@ struct service {
     struct pool *pool;
     struct timers *timers;
     struct topics *topics;
+    struct metrics *metrics;
+    struct audit *audit;
     struct admission *admission;
     struct live *live;
     struct checkpoints *checkpoints;

@@ -80,6 +80,7 @@ int auth_check(struct http_exchange *x, struct error *err)
     x->tenant = token->tenant;
     x->scopes = token->scopes;
     x->quotas = &token->quotas;
+    snprintf(x->token_id, sizeof(x->token_id), "%.16s", token->sha256);
     if (!public && !token_set_admit(x->tokens, token, clock_mono_ms())) {
         http_add_header(x, "Retry-After", "1");
         return error_set(err, ERROR_QUOTA_EXCEEDED, "the quota requestsPerSecond: %lld at most",

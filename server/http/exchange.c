@@ -102,6 +102,9 @@ void exchange_completed(struct http_exchange *x)
         linger_add(x->server->linger, TAKE_FD(x->linger_fd));
     }
     trace_log(x);
+    if (x->server->completed != NULL) {
+        x->server->completed(x);
+    }
     exchange_end_work(x);
     exchange_unref(x);
 }

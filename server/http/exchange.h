@@ -86,6 +86,7 @@ struct http_exchange {
     struct router_match match;
     struct token_set *tokens;    /* owned: a reference to those that were known when it came */
     const char *tenant;          /* of `tokens`; NULL: not known (yet) */
+    char token_id[16 + 1];       /* "": no token */
     const struct quotas *quotas; /* likewise; of the service where it knows no tokens */
     unsigned scopes;             /* enum token_scope */
     bool http10;
@@ -146,6 +147,8 @@ struct http_server {
     bool heartbeat_running;       /* [lock] */
     int64_t heartbeat_ms;
     char *scratch; /* owned; NULL: no bodies in files */
+    void (*completed)(const struct http_exchange *x);
+    atomic_uint streams;
 };
 
 /* --- exchange.c: life and the request's side --- */

@@ -86,6 +86,8 @@ struct http_config {
     size_t token_count;
     const struct quotas *quotas; /* without tokens; NULL: none; copied */
     struct topics *topics;       /* that http_wait and http_reply_stream name */
+    /* When a request is over, on an event thread; must not block. NULL: nobody asks. */
+    void (*completed)(const struct http_exchange *x);
     const char *scratch;  /* directory of ROUTE_BODY_FILE bodies; NULL when no route has one */
     int64_t heartbeat_ms; /* of streams, and of the look after peers; 0: 15 s */
 };
@@ -94,6 +96,12 @@ struct http_config {
  * server. */
 int http_server_new(const struct http_config *config, struct http_server **out,
                     struct error *err) WARN_UNUSED;
+struct http_load {
+    unsigned connections;
+    unsigned requests; /* without their whole answer */
+    unsigned streams;
+};
+void http_server_load(struct http_server *s, struct http_load *out);
 /* From the next request on these are the tokens; copied. The server must have had some and gets
  * some: whether it is open to everybody was decided at its start. Requests under way keep theirs.
  */
@@ -148,7 +156,7 @@ void *http_state(const struct http_exchange *x);
 /* --- for guards --- */
 
 const char *http_method(const struct http_exchange *x);
-const struct http_route *http_route(const struct http_exchange *x);
+const struct http_route *http_route(const struct http_exchange *x); /* NULL: none */
 /* What was asked, in a form in which equal requests are equal; the query's `except` does not count.
  * Blocks where the body is in a file. */
 int http_request_digest(const struct http_exchange *x, const char *except,
@@ -170,6 +178,16 @@ struct http_answer {
     bool in_memory; /* false: the body is a stream or a file, `data` is not it */
 };
 void http_answer(const struct http_exchange *x, struct http_answer *out);
+/* What became of a request that is over; borrowed. */
+struct http_outcome {
+    unsigned status; /* 0: the connection broke before an answer */
+    enum error_code code;
+    const char *path;
+    const char *location; /* "": none */
+    const char *trace_id; /* "": none */
+    const char *token_id; /* the first digits of the token's digest, "": no token */
+};
+void http_outcome(const struct http_exchange *x, struct http_outcome *out);
 /* The header that a handler added; false when there is none of that index. */
 bool http_answer_header(const struct http_exchange *x, unsigned index, const char **name,
                         const char **value);

@@ -352,6 +352,7 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     s->service = config->service;
     s->pool = config->pool;
     s->long_kind = config->long_kind;
+    s->completed = config->completed;
     s->timers = config->timers;
     s->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     s->scratch = config->scratch != NULL ? strdup(config->scratch) : NULL;
@@ -380,6 +381,18 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
 fail:
     destroy(s);
     return -1;
+}
+
+void http_server_load(struct http_server *s, struct http_load *out)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    out->connections = info != NULL ? info->num_connections : 0;
+    out->streams = atomic_load(&s->streams);
+    pthread_mutex_lock(&s->lock);
+    out->requests = s->exchanges;
+    pthread_mutex_unlock(&s->lock);
 }
 
 int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,

@@ -131,6 +131,7 @@ static void on_response_freed(void *cls)
     struct http_exchange *x = s->x;
 
     stream_free(s);
+    atomic_fetch_sub(&x->server->streams, 1);
     exchange_unref(x);
 }
 
@@ -151,6 +152,7 @@ struct MHD_Response *stream_response(struct http_exchange *x)
         (void)MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     }
     x->reply.stream = NULL;
+    atomic_fetch_add(&x->server->streams, 1);
     s->x = x;
     s->beat_at = clock_mono_ms() + x->server->heartbeat_ms;
     exchange_ref(x);

@@ -81,3 +81,25 @@ void trace_log(const struct http_exchange *x)
               "tenant", http_tenant(x), x->trace_id[0] == '\0' ? NULL : "traceId", x->trace_id,
               NULL);
 }
+
+static const char *added_header(const struct http_exchange *x, const char *name)
+{
+    for (unsigned i = 0; i < x->reply.header_count; i++) {
+        if (strcmp(x->reply.headers[i].name, name) == 0) {
+            return x->reply.headers[i].value;
+        }
+    }
+    return "";
+}
+
+void http_outcome(const struct http_exchange *x, struct http_outcome *out)
+{
+    *out = (struct http_outcome){
+        .status = x->status_sent,
+        .code = x->reply.code,
+        .path = x->uri.path,
+        .location = added_header(x, "Location"),
+        .trace_id = x->trace_id,
+        .token_id = x->token_id,
+    };
+}

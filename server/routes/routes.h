@@ -8,6 +8,10 @@
 /* The whole table; static but for the body caps, which the first call sets from the configuration.
  */
 const struct http_route *routes_table(const struct config *config, size_t *count);
+/* The places of routes in the table; NULL: one behind the last. */
+size_t routes_count(void);
+size_t routes_index(const struct http_route *route);
+void routes_name(size_t index, const char **method, const char **path);
 
 /* Idempotency keys, on every POST and PUT. */
 extern const struct http_guard routes_guard;
@@ -68,6 +72,7 @@ void route_run_calls(struct http_exchange *x);
 void route_run_answer(struct http_exchange *x);
 
 void route_host(struct http_exchange *x);
+void route_metrics(struct http_exchange *x);
 void route_health(struct http_exchange *x);
 void route_ready(struct http_exchange *x);
 void route_openapi_json(struct http_exchange *x);

@@ -92,6 +92,7 @@ static struct http_route routes[] = {
     {"GET", "/v1/host", ROUTE_INLINE, route_host, 0, ""},
     {"GET", "/", ROUTE_INLINE | ROUTE_PUBLIC, route_dashboard, 0, ""},
     {"GET", "/assets/{asset}", ROUTE_INLINE | ROUTE_PUBLIC, route_asset, 0, ""},
+    {"GET", "/metrics", ROUTE_INLINE | ROUTE_ADMIN, route_metrics, 0, ""},
     {"GET", "/healthz", ROUTE_INLINE | ROUTE_PUBLIC, route_health, 0, ""},
     {"GET", "/readyz", ROUTE_INLINE | ROUTE_PUBLIC, route_ready, 0, ""},
     {"GET", "/openapi.json", ROUTE_INLINE | ROUTE_ANY_SCOPE, route_openapi_json, 0, ""},
@@ -113,4 +114,20 @@ const struct http_route *routes_table(const struct config *config, size_t *count
     }
     *count = ARRAY_SIZE(routes);
     return routes;
+}
+
+size_t routes_count(void)
+{
+    return ARRAY_SIZE(routes);
+}
+
+size_t routes_index(const struct http_route *route)
+{
+    return route == NULL ? ARRAY_SIZE(routes) : (size_t)(route - routes);
+}
+
+void routes_name(size_t index, const char **method, const char **path)
+{
+    *method = routes[index].method;
+    *path = routes[index].path;
 }

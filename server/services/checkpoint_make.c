@@ -2,6 +2,7 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/checkpoints_private.h"
 #include "server/services/ending.h"
 #include "server/services/files.h"
@@ -196,7 +197,11 @@ static void start(struct live_item *item)
     struct checkpoint_job *job = (struct checkpoint_job *)item;
     struct live_execution *x = item->execution;
     struct error err = ERROR_INIT;
-    if (make(job, &err) != 0) {
+    int64_t began = clock_mono_us();
+    int result = make(job, &err);
+    metrics_operation(x->service->metrics, METRICS_CHECKPOINT, x->host->name, result == 0,
+                      clock_mono_us() - began);
+    if (result != 0) {
         name_the_end(x, &err);
         error_in_phase(&err, PHASE_EXPORT);
         log_failure(LOG_LEVEL_WARN, &err, "a checkpoint failed", "execution", x->execution_id,

@@ -4,6 +4,7 @@
 #include "api/signal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/commands_private.h"
 #include "server/services/ending.h"
 
@@ -149,6 +150,9 @@ static void record(struct command *c)
     memcpy(detail, x->ending_detail, sizeof(detail));
     store_text_set(&c->row.termination_checkpoint_id, x->limit_checkpoint);
     live_unlock(x->service->live);
+    metrics_operation(x->service->metrics, METRICS_EXEC, x->host->name,
+                      reason == END_NONE && c->result.started,
+                      (clock_mono_ms() - c->started_mono) * 1000);
     bool killed = c->result.lost || c->result.signal == SIGKILL || c->result.runner_killed;
     if (reason != END_NONE && (own_limit(reason) || killed)) {
         record_execution_end(c, reason, detail);

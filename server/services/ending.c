@@ -3,6 +3,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/checkpoints.h"
 #include "server/services/files.h"
 
@@ -188,6 +189,7 @@ static void record_end(struct live_execution *x)
         return;
     }
     disarm_expiry(x);
+    metrics_termination(x->service->metrics, x->ending);
     log_info("execution ended", "execution", x->execution_id, "tenant", x->tenant, "reason",
              end_reason_name(x->ending), NULL);
     live_remove(x);
@@ -244,7 +246,11 @@ static int remove_from_host(struct live_execution *x)
     live_notify(x);
     struct host *host = x->host->host;
     struct host_identity id = {x->tenant, x->execution_id, x->incarnation};
-    if (host->ops->terminate(host, &id, x->handle, &err) != 0) {
+    int64_t began = clock_mono_us();
+    int result = host->ops->terminate(host, &id, x->handle, &err);
+    metrics_operation(x->service->metrics, METRICS_TERMINATE, x->host->name, result == 0,
+                      clock_mono_us() - began);
+    if (result != 0) {
         error_in_phase(&err, PHASE_CLEANUP);
         attempt_failed(x, &err);
         return -1;

@@ -3,6 +3,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/admission.h"
 #include "server/services/ending.h"
 #include "server/services/files.h"
@@ -85,6 +86,8 @@ static void start(struct live_item *item)
         result = publish(x, &provisioned, &err);
     }
     host_provisioned_done(&provisioned);
+    metrics_operation(x->service->metrics, p->source != NULL ? METRICS_RESTORE : METRICS_PROVISION,
+                      x->host->name, result == 0, (clock_mono_ms() - began) * 1000);
     if (result == 0) {
         char ms[24];
         snprintf(ms, sizeof(ms), "%lld", (long long)(clock_mono_ms() - began));

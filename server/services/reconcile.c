@@ -3,6 +3,7 @@
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/admission.h"
 #include "server/services/commands.h"
 #include "server/services/ending.h"
@@ -503,6 +504,7 @@ int reconcile_host(struct service_host *h, struct error *err)
     unsigned attempt = 0;
     do {
         result = reconcile_once(h, err);
+        metrics_reconciliation(h->service->metrics, result == 0);
         pthread_mutex_lock(&h->lock);
         again = h->reconcile_again && result == 0;
         h->reconcile_again = false;

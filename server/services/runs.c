@@ -465,6 +465,14 @@ unsigned runs_living(struct service *s)
     return living;
 }
 
+int64_t runs_ready(struct service *s)
+{
+    pthread_mutex_lock(&s->runs->lock);
+    struct ptc_engine *engine = s->runs->engine;
+    pthread_mutex_unlock(&s->runs->lock);
+    return engine != NULL ? ptc_engine_ready(engine) : 0;
+}
+
 void runs_stop(struct service *s, const char *reason)
 {
     struct runs *runs = s->runs;

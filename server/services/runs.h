@@ -30,6 +30,8 @@ void runs_stop(struct service *s, const char *reason);
 /* NULL is fine. The pool must have ended. */
 void runs_free(struct runs *runs);
 unsigned runs_living(struct service *s);
+/* Processes that are kept ready. */
+int64_t runs_ready(struct service *s);
 
 /* Waits until the machine was looked at; blocks for about a second then. */
 enum ptc_enforcement runs_enforcement(struct service *s, const char **reason);
