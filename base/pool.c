@@ -91,25 +91,28 @@ static int start_thread(struct pool *p)
     return errnum;
 }
 
-/* Something has become runnable: there is a thread for it. */
-static void stir(struct pool *p)
+/* Something may have become runnable: sees that there is a thread for it. True when one is to be
+ * woken, which is best done without the mutex: it would run into it. */
+static bool stir(struct pool *p)
 {
     unsigned runnable = runnable_count(p);
 
     if (p->idle < runnable && p->started < p->threads_max && !p->stopping) {
         (void)start_thread(p);
     }
-    if (runnable > 0) {
-        pthread_cond_signal(&p->work);
-    }
+    return runnable > 0 && p->idle > 0;
 }
 
 static void run_job(struct pool *p, struct kind *k)
 {
     struct job *job = take_job(k);
 
-    stir(p); /* what waited behind its kind's bound may run since the last job's end */
+    bool more = stir(p); /* what waited behind its kind's bound may run since the last job's end */
+
     pthread_mutex_unlock(&p->mutex);
+    if (more) {
+        pthread_cond_signal(&p->work);
+    }
     job->fn(job->arg);
     free(job);
     atomic_fetch_sub(&p->load, 1);
@@ -203,6 +206,7 @@ void pool_free(struct pool *p)
 static bool enqueue(struct pool *p, unsigned kind, struct job *job, bool bounded)
 {
     struct kind *k = &p->kinds[kind];
+    bool wake = false;
     bool taken;
 
     pthread_mutex_lock(&p->mutex);
@@ -213,9 +217,12 @@ static bool enqueue(struct pool *p, unsigned kind, struct job *job, bool bounded
         k->last = &job->next;
         k->load++;
         atomic_fetch_add(&p->load, 1);
-        stir(p);
+        wake = stir(p);
     }
     pthread_mutex_unlock(&p->mutex);
+    if (wake) {
+        pthread_cond_signal(&p->work);
+    }
     return taken;
 }
 

@@ -195,6 +195,7 @@ struct host_status {
 struct host_ops {
     const char *name;      /* "docker", "native" */
     bool commands_survive; /* what runs goes on without the service; then `exec_resume` is there */
+    bool exec_is_quick;    /* `exec` waits for no answer of whoever runs the program */
 
     /* Looks whether the host can work now; never fails, says so in `out`. */
     void (*probe)(struct host *h, struct host_status *out);

@@ -128,13 +128,28 @@ static int make_directories(const struct store_transcript *t, struct error *err)
     return dir_make(directory, 0700, err);
 }
 
-static int create_file(struct store_transcript *t, struct error *err)
+/* 0 or errno. */
+static int open_new(struct store_transcript *t)
 {
     int errnum = fault_point("transcript.create");
 
-    if (errnum == 0) {
-        t->fd = open(t->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        errnum = t->fd < 0 ? errno : 0;
+    if (errnum != 0) {
+        return errnum;
+    }
+    t->fd = open(t->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return t->fd < 0 ? errno : 0;
+}
+
+static int create_file(struct store_transcript *t, struct error *err)
+{
+    int errnum = open_new(t);
+
+    /* The directories are there but for the first command. */
+    if (errnum == ENOENT) {
+        if (make_directories(t, err) != 0) {
+            return -1;
+        }
+        errnum = open_new(t);
     }
     if (errnum != 0) {
         return fail_errno(t, errnum, "create", err);
@@ -154,7 +169,7 @@ int store_transcript_create(const struct store_transcript_name *name, struct sto
     if (t == NULL) {
         return -1;
     }
-    if (make_directories(t, err) != 0 || create_file(t, err) != 0) {
+    if (create_file(t, err) != 0) {
         store_transcript_close(t);
         return -1;
     }

@@ -187,6 +187,7 @@ static void op_free(struct host *host)
 static const struct host_ops NATIVE_OPS = {
     .name = "native",
     .commands_survive = true,
+    .exec_is_quick = true,
     .probe = op_probe,
     .check_image = op_check_image,
     .provision = op_provision,

@@ -18,12 +18,15 @@ struct command_wait {
     unsigned status;                  /* of the answer */
     enum api_event_format format;     /* of a POST's answer */
     struct live_execution *execution; /* of a POST: referenced, else NULL */
+    uint64_t serial;                  /* of a command that this very POST made, else 0 */
+    struct store_command row;         /* as it was read last; owned */
 };
 
 static void command_wait_free(void *arg)
 {
     struct command_wait *w = arg;
     live_unref(w->execution);
+    store_command_done(&w->row);
     free(w);
 }
 
@@ -38,16 +41,22 @@ static int keep_wait(struct http_exchange *x, const struct command_wait *w, stru
     return 0;
 }
 
+static int read_row(struct service *s, struct command_wait *w, struct error *err)
+{
+    store_command_done(&w->row);
+    w->row = (struct store_command){0};
+    return store_command_get(s->store, w->execution_row, w->command_id, &w->row, err);
+}
+
 static bool command_final(struct http_exchange *x)
 {
     struct service *s = http_service(x);
-    const struct command_wait *w = http_state(x);
+    struct command_wait *w = http_state(x);
     struct error err = ERROR_INIT;
-    struct store_command row = {0};
-    bool final = store_command_get(s->store, w->execution_row, w->command_id, &row, &err) != 0 ||
-                 commands_is_final(&row);
-    store_command_done(&row);
-    return final;
+    if (w->serial != 0 && live_item_waits(w->execution, w->serial)) {
+        return false;
+    }
+    return read_row(s, w, &err) != 0 || commands_is_final(&w->row);
 }
 
 /* Only a POST is told that its command's end can't be recorded: it would wait for as long as that.
@@ -80,16 +89,18 @@ static bool never_usable(const struct command_wait *w, struct error *err)
     return !usable;
 }
 
-static void reply_command(struct http_exchange *x, const struct command_wait *w)
+static void reply_command(struct http_exchange *x, struct command_wait *w)
 {
+    struct service *s = http_service(x);
     struct error err = ERROR_INIT;
     json_t *body = NULL;
-    bool final;
-    if (commands_view(http_service(x), w->execution_row, w->command_id, &body, &final, &err) != 0) {
+    /* What was read and is final stays as it is. */
+    if ((!commands_is_final(&w->row) && read_row(s, w, &err) != 0) ||
+        commands_view(s, &w->row, &body, &err) != 0) {
         route_fail(x, &err);
         return;
     }
-    if (final && never_usable(w, &err)) {
+    if (commands_is_final(&w->row) && never_usable(w, &err)) {
         json_decref(body);
         route_fail(x, &err);
         return;
@@ -106,7 +117,10 @@ static void reply_kept(struct http_exchange *x)
 static void answer_command(struct http_exchange *x)
 {
     const struct command_wait *w = http_state(x);
-    if (commands_is_large(http_service(x), http_tenant(x), w->execution_row, w->command_id)) {
+    bool large = commands_is_final(&w->row) ? commands_is_large_row(&w->row)
+                                            : commands_is_large(http_service(x), http_tenant(x),
+                                                                w->execution_row, w->command_id);
+    if (large) {
         http_job(x, reply_kept);
     } else {
         reply_kept(x);
@@ -118,7 +132,7 @@ static void await_command(struct http_exchange *x)
     const struct command_wait *w = http_state(x);
     if (!http_wait_timed_out(x) && !command_ready(x)) {
         char topic[LIVE_TOPIC_SIZE];
-        live_topic_command(topic, w->execution_row, w->command_id);
+        live_topic_command_end(topic, w->execution_row, w->command_id);
         http_wait(x, topic, w->until, command_ready, await_command);
         return;
     }
@@ -214,6 +228,7 @@ void route_command_create(struct http_exchange *x)
     const char *body = http_body(x, &len);
     struct api_command_create request = {0};
     struct command_wait w = {0};
+    struct commands_made made;
     if (service_accepts_work(http_service(x), &err) != 0 || route_wait(x, &wait, &err) != 0 ||
         api_command_create_decode(body, len, &request, &err) != 0) {
         route_fail(x, &err);
@@ -223,7 +238,7 @@ void route_command_create(struct http_exchange *x)
     if (result == 0) {
         w.execution_row = w.execution->row;
         request.claim = route_claim(x);
-        result = commands_create(w.execution, http_quotas(x), &request, token, w.command_id, &err);
+        result = commands_create(w.execution, http_quotas(x), &request, token, &made, &err);
     }
     api_command_create_done(&request);
     if (result != 0) {
@@ -231,6 +246,8 @@ void route_command_create(struct http_exchange *x)
         route_fail(x, &err);
         return;
     }
+    memcpy(w.command_id, made.command_id, sizeof(w.command_id));
+    w.serial = made.serial;
     answer_created(x, &w, w.execution->execution_id, wait);
 }
 

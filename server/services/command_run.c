@@ -49,6 +49,14 @@ static void notify(struct service *s, const struct store_command *row)
     topics_notify(s->topics, topic);
 }
 
+static void notify_end(struct service *s, const struct store_command *row)
+{
+    char topic[LIVE_TOPIC_SIZE];
+    notify(s, row);
+    live_topic_command_end(topic, row->execution_row, row->command_id);
+    topics_notify(s->topics, topic);
+}
+
 void command_record_end(struct command *c, const char *reason, enum error_code code,
                         const char *detail)
 {
@@ -192,12 +200,12 @@ static void drop_command(void *arg)
 static void let_go(struct command *c)
 {
     if (c->unrecorded) {
-        notify(c->service, &c->row); /* a POST answers why it can't say more */
+        notify_end(c->service, &c->row); /* a POST answers why it can't say more */
         timers_add_held(c->service->timers, clock_mono_ms() + RECORD_AGAIN_MS, submit_record_again,
                         drop_command, c);
         return;
     }
-    notify(c->service, &c->row);
+    notify_end(c->service, &c->row);
     command_free(c);
 }
 

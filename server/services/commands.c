@@ -132,14 +132,14 @@ static int fill(struct command *c, const struct live_execution *x,
 
 /* The row first, so that its id is taken and a restart knows it; a lane that refuses it takes it
  * back. */
-static int queue(struct command *c, struct live_execution *x, struct error *err)
+static int queue(struct command *c, struct live_execution *x, uint64_t *serial, struct error *err)
 {
     struct service *s = x->service;
     if (store_command_insert(s->store, &c->row, err) != 0) {
         return -1;
     }
     int64_t row = c->row.row;
-    if (live_push(x, &c->item, err) != 0) {
+    if (live_push_quick(x, &c->item, serial, err) != 0) {
         struct error ignored = ERROR_INIT;
         if (store_command_delete(s->store, row, &ignored) != 0) {
             log_failure(LOG_LEVEL_WARN, &ignored, "a refused command stays recorded", "command",
@@ -152,7 +152,7 @@ static int queue(struct command *c, struct live_execution *x, struct error *err)
 
 int commands_create(struct live_execution *x, const struct quotas *quotas,
                     const struct api_command_create *request, int64_t fencing_token,
-                    char command_id[ID_SIZE], struct error *err)
+                    struct commands_made *out, struct error *err)
 {
     if (admission_storing(x->service, x->tenant, quotas, 0, err) != 0) {
         return -1;
@@ -172,13 +172,13 @@ int commands_create(struct live_execution *x, const struct quotas *quotas,
         command_free(c);
         return -1;
     }
-    char id[ID_SIZE]; /* the command may be over and gone before queue() returns */
-    snprintf(id, sizeof(id), "%s", c->row.command_id);
-    if (queue(c, x, err) != 0) {
+    struct commands_made made; /* the command may be over and gone before queue() returns */
+    snprintf(made.command_id, sizeof(made.command_id), "%s", c->row.command_id);
+    if (queue(c, x, &made.serial, err) != 0) {
         command_free(c);
         return -1;
     }
-    memcpy(command_id, id, ID_SIZE);
+    *out = made;
     return 0;
 }
 
@@ -186,7 +186,10 @@ bool commands_is_unrecorded(struct live_execution *x, const char *command_id, st
 {
     struct store_command row = {0};
     struct error ignored = ERROR_INIT;
-    if (store_command_get(x->service->store, x->row, command_id, &row, &ignored) != 0) {
+    live_lock(x->service->live);
+    bool any = x->unrecorded_row != 0;
+    live_unlock(x->service->live);
+    if (!any || store_command_get(x->service->store, x->row, command_id, &row, &ignored) != 0) {
         return false;
     }
     live_lock(x->service->live);
@@ -271,6 +274,11 @@ static int read_output(struct service *s, struct store_command *row, struct buf 
     if (row->started_at == 0) {
         return 0;
     }
+    /* Nothing to be read but whether retention has been there. */
+    if (commands_is_final(row) && row->stdout_bytes + row->stderr_bytes == 0 &&
+        store_transcript_file_size(&name) > 0) {
+        return 0;
+    }
     if (store_transcript_read_output(&name, out, errout, &totals, err) != 0) {
         return err->code == ERROR_NOT_FOUND ? commands_transcript_gone(row, err) : -1;
     }
@@ -282,6 +290,11 @@ static int read_output(struct service *s, struct store_command *row, struct buf 
     row->truncated = row->truncated || totals.stdout_bytes < row->stdout_bytes ||
                      totals.stderr_bytes < row->stderr_bytes;
     return 0;
+}
+
+bool commands_is_large_row(const struct store_command *row)
+{
+    return row->transcript_bytes > LARGE_BYTES;
 }
 
 bool commands_is_large(struct service *s, const char *tenant, int64_t execution_row,
@@ -296,21 +309,18 @@ bool commands_is_large(struct service *s, const char *tenant, int64_t execution_
     return store_transcript_file_size(&name) > LARGE_BYTES;
 }
 
-int commands_view(struct service *s, int64_t execution_row, const char *command_id, json_t **out,
-                  bool *final, struct error *err)
+int commands_view(struct service *s, struct store_command *row, json_t **out, struct error *err)
 {
-    _cleanup_(store_command_done) struct store_command row = {0};
     _cleanup_buf_ struct buf stdout_data;
     _cleanup_buf_ struct buf stderr_data;
     _cleanup_json_ json_t *args = NULL;
     buf_init(&stdout_data, API_INLINE_READ_MAX);
     buf_init(&stderr_data, API_INLINE_READ_MAX);
-    if (store_command_get(s->store, execution_row, command_id, &row, err) != 0 ||
-        read_output(s, &row, &stdout_data, &stderr_data, err) != 0 ||
-        api_json_load_stored(row.args, &args, err) != 0) {
+    if (read_output(s, row, &stdout_data, &stderr_data, err) != 0 ||
+        api_json_load_stored(row->args, &args, err) != 0) {
         return -1;
     }
-    struct api_command view = view_of(&row, args);
+    struct api_command view = view_of(row, args);
     struct api_command_output output = {
         .stdout_data = buf_str(&stdout_data),
         .stdout_len = stdout_data.len,
@@ -318,6 +328,5 @@ int commands_view(struct service *s, int64_t execution_row, const char *command_
         .stderr_len = stderr_data.len,
     };
     *out = api_command_encode_output(&view, &output);
-    *final = commands_is_final(&row);
     return *out != NULL ? 0 : error_set(err, ERROR_INTERNAL, "the command can't be shown");
 }

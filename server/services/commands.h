@@ -8,12 +8,16 @@
 
 #include <jansson.h>
 
-/* Records the command and queues it. `command_id` gets its id. Blocks for the store.
+struct commands_made {
+    char command_id[ID_SIZE];
+    uint64_t serial; /* of its item in the lane */
+};
+/* Records the command and queues it, or begins it where that is quick. Blocks for the store.
  * ERROR_ID_IN_USE, ERROR_OVERLOADED, ERROR_QUOTA_EXCEEDED, and what policy says of cwd and
  * environment. */
 int commands_create(struct live_execution *x, const struct quotas *quotas,
                     const struct api_command_create *request, int64_t fencing_token,
-                    char command_id[ID_SIZE], struct error *err) WARN_UNUSED;
+                    struct commands_made *out, struct error *err) WARN_UNUSED;
 
 /* Bytes of standard input, the end behind them with `eof`. */
 struct command_bytes {
@@ -37,12 +41,13 @@ bool commands_is_final(const struct store_command *row);
 const char *commands_state_name(enum store_command_state state);
 
 /* Whether its output is too much to be read and shown on an event thread. */
+bool commands_is_large_row(const struct store_command *row); /* of one that is over */
 bool commands_is_large(struct service *s, const char *tenant, int64_t execution_row,
                        const char *command_id);
-/* The resource, with what was captured of the output. Returns owned. ERROR_TRANSCRIPT_GONE when
- * that was removed. */
-int commands_view(struct service *s, int64_t execution_row, const char *command_id, json_t **out,
-                  bool *final, struct error *err) WARN_UNUSED;
+/* The resource, with what was captured of the output, whose sizes `row` gets while it is not over.
+ * Returns owned. ERROR_TRANSCRIPT_GONE when the output was removed. */
+int commands_view(struct service *s, struct store_command *row, json_t **out,
+                  struct error *err) WARN_UNUSED;
 /* Sets ERROR_TRANSCRIPT_GONE; -1. */
 int commands_transcript_gone(const struct store_command *row, struct error *err);
 /* Without output. Returns owned; NULL: out of memory. */

@@ -48,20 +48,27 @@ static void submit_start(struct live_item *item)
     pool_submit_kind_always(item->execution->service->pool, item->ops->work, start_item, item);
 }
 
-int live_push(struct live_execution *x, struct live_item *item, struct error *err)
+struct place {
+    uint64_t serial; /* of the item, which may be gone by the time somebody asks */
+    bool first;      /* its turn is now */
+};
+
+static int push(struct live_execution *x, struct live_item *item, struct place *out,
+                struct error *err)
 {
     struct live *l = x->service->live;
     unsigned queue_max = (unsigned)x->service->config->queue_max;
     live_lock(l);
     enum end_reason ending = x->ending;
-    bool first = x->current == NULL && TAILQ_EMPTY(&x->queue);
-    bool full = !first && x->queued >= queue_max;
+    struct place place = {.first = x->current == NULL && TAILQ_EMPTY(&x->queue)};
+    bool full = !place.first && x->queued >= queue_max;
     bool gone = ending != END_NONE || x->phase == LIVE_ENDED;
     if (!gone && !full) {
         item->execution = x;
         item->serial = ++x->serials;
+        place.serial = item->serial;
         x->refs++;
-        if (first) {
+        if (place.first) {
             x->current = item;
         } else {
             TAILQ_INSERT_TAIL(&x->queue, item, entry);
@@ -78,10 +85,51 @@ int live_push(struct live_execution *x, struct live_item *item, struct error *er
         return error_set(err, ERROR_OVERLOADED, "%u commands wait already in execution %s",
                          queue_max, x->execution_id);
     }
-    if (first) {
+    *out = place;
+    return 0;
+}
+
+int live_push(struct live_execution *x, struct live_item *item, struct error *err)
+{
+    struct place place;
+    if (push(x, item, &place, err) != 0) {
+        return -1;
+    }
+    if (place.first) {
         submit_start(item);
     }
     return 0;
+}
+
+int live_push_quick(struct live_execution *x, struct live_item *item, uint64_t *serial,
+                    struct error *err)
+{
+    bool here = x->host->host->ops->exec_is_quick;
+    struct place place;
+    if (push(x, item, &place, err) != 0) {
+        return -1;
+    }
+    *serial = place.serial;
+    if (place.first && here) {
+        start_item(item);
+    } else if (place.first) {
+        submit_start(item);
+    }
+    return 0;
+}
+
+bool live_item_waits(struct live_execution *x, uint64_t serial)
+{
+    struct live_item *item;
+    live_lock(x->service->live);
+    bool usual = x->ending == END_NONE && x->unrecorded_row == 0;
+    bool waits = usual && x->current != NULL && x->current->serial == serial;
+    TAILQ_FOREACH(item, &x->queue, entry)
+    {
+        waits = waits || (usual && item->serial == serial);
+    }
+    live_unlock(x->service->live);
+    return waits;
 }
 
 /* [lock] The next in line becomes the current one. While the execution ends nothing follows: what

@@ -373,6 +373,12 @@ void live_topic_command(char out[LIVE_TOPIC_SIZE], int64_t execution_row, const 
     snprintf(out, LIVE_TOPIC_SIZE, "command/%lld/%s", (long long)execution_row, command_id);
 }
 
+void live_topic_command_end(char out[LIVE_TOPIC_SIZE], int64_t execution_row,
+                            const char *command_id)
+{
+    snprintf(out, LIVE_TOPIC_SIZE, "command-end/%lld/%s", (long long)execution_row, command_id);
+}
+
 void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *id)
 {
     snprintf(out, LIVE_TOPIC_SIZE, "checkpoint/%s/%s", tenant, id);

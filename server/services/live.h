@@ -197,6 +197,14 @@ void live_count(struct live *l, struct live_totals *out);
 /* Puts an item in; takes a reference for it. ERROR_NOT_FOUND when the execution is ending,
  * ERROR_OVERLOADED when `queue_max` wait already. */
 int live_push(struct live_execution *x, struct live_item *item, struct error *err) WARN_UNUSED;
+/* The same for a command, whose turn begins on the caller's thread where its host makes that quick
+ * and nothing is before it; the caller holds no lock. `serial`: live_item_waits knows it by that.
+ */
+int live_push_quick(struct live_execution *x, struct live_item *item, uint64_t *serial,
+                    struct error *err) WARN_UNUSED;
+/* Whether it is in its lane still, for sure: then it is not over on record. Costs no look into the
+ * store. */
+bool live_item_waits(struct live_execution *x, uint64_t serial);
 /* The item's turn is over: the next one starts, or the end that waits for it goes on. The item is
  * not touched afterwards. */
 void live_item_done(struct live_item *item);
@@ -213,6 +221,9 @@ void live_fence_out(struct live_execution *x, int64_t token);
 enum { LIVE_TOPIC_SIZE = 160 };
 void live_topic_execution(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *execution_id);
 void live_topic_command(char out[LIVE_TOPIC_SIZE], int64_t execution_row, const char *command_id);
+/* Of its end alone. */
+void live_topic_command_end(char out[LIVE_TOPIC_SIZE], int64_t execution_row,
+                            const char *command_id);
 void live_topic_checkpoint(char out[LIVE_TOPIC_SIZE], const char *tenant, const char *id);
 /* Of the events of a tenant. */
 void live_topic_tenant(char out[LIVE_TOPIC_SIZE], const char *tenant);
