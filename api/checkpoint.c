@@ -139,6 +139,25 @@ json_t *api_checkpoint_encode(const struct api_checkpoint *view)
         "metadata", metadata, "durability", view->durability, "shared", view->shared);
 }
 
+json_t *api_shared_checkpoint_encode(const struct api_shared_checkpoint *view)
+{
+    return json_pack("{s:s, s:s, s:o, s:I, s:I, s:O?}", "uri", view->uri, "digest", view->digest,
+                     "uploadedAt", api_time_or_null(view->uploaded_at), "bytesSent",
+                     (json_int_t)view->bytes_sent, "bytesTotal", (json_int_t)view->bytes_total,
+                     "error", view->error);
+}
+
+json_t *api_shared_item_encode(const struct api_shared_item *view)
+{
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:s?, s:o, s:o, s:s?, s:O?, s:s?}", "checkpointId",
+                     view->checkpoint_id, "uri", view->uri, "digest", view->digest, "uploadedAt",
+                     api_time_or_null(view->uploaded_at), "createdAt",
+                     api_time_or_null(view->created_at), "sourceExecutionId",
+                     view->source_execution_id, "sizeBytes", api_count_or_null(view->size_bytes),
+                     "archiveBytes", api_count_or_null(view->archive_bytes), "image", view->image,
+                     "metadata", view->metadata, "problem", view->problem);
+}
+
 json_t *api_verification_encode(const char *const *problems, size_t count)
 {
     json_t *list = json_array();

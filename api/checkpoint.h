@@ -67,7 +67,34 @@ struct api_checkpoint {
     json_t *shared; /* NULL is null */
 };
 
-/* Both return owned; NULL when memory is out. */
+/* `shared` of a checkpoint. A view; borrows everything. */
+struct api_shared_checkpoint {
+    const char *uri;
+    const char *digest;
+    int64_t uploaded_at; /* -1 is null */
+    int64_t bytes_sent;
+    int64_t bytes_total;
+    json_t *error; /* {code, detail, retryable}; NULL is null */
+};
+/* An item of GET /v1/shared-checkpoints. A view; borrows everything. What a manifest that can't be
+ * read does not tell is -1 or NULL, and `problem` says why. */
+struct api_shared_item {
+    const char *checkpoint_id;
+    const char *uri;
+    const char *digest;
+    int64_t uploaded_at;
+    int64_t created_at;
+    const char *source_execution_id;
+    int64_t size_bytes;
+    int64_t archive_bytes;
+    const char *image;
+    json_t *metadata;
+    const char *problem; /* NULL is null */
+};
+
+/* All return owned; NULL when memory is out. */
+json_t *api_shared_checkpoint_encode(const struct api_shared_checkpoint *view);
+json_t *api_shared_item_encode(const struct api_shared_item *view);
 json_t *api_checkpoint_encode(const struct api_checkpoint *view);
 /* `ok` is true exactly when there are no problems. */
 json_t *api_verification_encode(const char *const *problems, size_t count);

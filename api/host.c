@@ -142,11 +142,22 @@ static json_t *encode_reconciliation(const struct api_reconciliation *r)
         "problems", encode_strings(r->problems, r->problem_count));
 }
 
+json_t *api_shared_store_encode(const struct api_shared_store *view)
+{
+    json_t *conditional = view->conditional_writes == API_UNKNOWN
+                              ? json_null()
+                              : json_boolean(view->conditional_writes == API_YES);
+
+    return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:o}", "endpoint", view->endpoint, "region",
+                     view->region, "bucket", view->bucket, "prefix", view->prefix, "pathStyle",
+                     view->path_style, "conditionalWrites", conditional);
+}
+
 json_t *api_service_encode(const struct api_service *view)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:n}", "version", view->version, "instanceId",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:O?}", "version", view->version, "instanceId",
                      view->instance_id, "hosts", encode_hosts(view), "capacity",
                      encode_capacity(&view->capacity), "quotas", encode_quotas(view),
                      "lastReconciliation", encode_reconciliation(view->last_reconciliation),
-                     "sharedStore");
+                     "sharedStore", view->shared_store);
 }

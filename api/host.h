@@ -71,6 +71,17 @@ struct api_reconciliation {
     size_t problem_count;
 };
 
+enum api_known { API_UNKNOWN, API_YES, API_NO }; /* null, true, false */
+
+struct api_shared_store {
+    const char *endpoint;
+    const char *region;
+    const char *bucket;
+    const char *prefix; /* NULL is null */
+    bool path_style;
+    enum api_known conditional_writes;
+};
+
 struct api_service {
     const char *version;
     const char *instance_id;
@@ -80,9 +91,11 @@ struct api_service {
     const struct api_quota *quotas;
     size_t quota_count;
     const struct api_reconciliation *last_reconciliation; /* NULL is null */
+    json_t *shared_store;                                 /* NULL is null */
 };
 
-/* Returns owned; NULL when memory is out. */
+/* Both return owned; NULL when memory is out. */
+json_t *api_shared_store_encode(const struct api_shared_store *view);
 json_t *api_service_encode(const struct api_service *view);
 
 /* 10⁻⁹ cpu as cpus: an integer where it is whole. Returns owned. */

@@ -11,7 +11,7 @@ struct pool;
 
 typedef void (*pool_fn)(void *arg);
 
-enum { POOL_KINDS = 8 };
+enum { POOL_KINDS = 10 };
 
 /* Of one kind, 0. Threads are started on demand up to `threads`; at most `queue` jobs wait. */
 int pool_new(unsigned threads, unsigned queue, struct pool **out, struct error *err) WARN_UNUSED;

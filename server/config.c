@@ -5,10 +5,11 @@
 #include "base/file.h"
 #include "base/id.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-enum { FILE_SIZE_MAX = 1024 * 1024 };
+enum { FILE_SIZE_MAX = 1024 * 1024, SHARED_PREFIX_MAX = 256 };
 
 /* --- lists --- */
 
@@ -302,10 +303,71 @@ static int check_ptc(const struct config *c, struct error *err)
     return 0;
 }
 
+/* Letters, digits and "-_.~" between single slashes, and no segment that leads elsewhere. */
+static bool is_prefix(const char *text)
+{
+    static const char PLAIN[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~";
+
+    for (;;) {
+        size_t len = strspn(text, PLAIN);
+
+        if (len == 0 || strspn(text, ".") == len) {
+            return false;
+        }
+        text += len;
+        if (*text == '\0') {
+            return true;
+        }
+        if (*text++ != '/') {
+            return false;
+        }
+    }
+}
+
+static bool is_bucket(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len >= 3 && len <= 63 && isalnum((unsigned char)text[0]) &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
+}
+
+static bool is_region(const char *text)
+{
+    return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
+           strlen(text);
+}
+
+/* The endpoint's form and the credentials are looked at where they are used. */
+static int check_shared(const struct config *c, struct error *err)
+{
+    if ((c->shared_endpoint == NULL) != (c->shared_bucket == NULL)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "sharedStore",
+                               "sharedStore.endpoint and sharedStore.bucket go together");
+    }
+    if (c->shared_bucket != NULL && !is_bucket(c->shared_bucket)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "sharedStore.bucket",
+                               "sharedStore.bucket must be 3 to 63 characters of [a-z0-9.-]");
+    }
+    if (!is_region(c->shared_region)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "sharedStore.region",
+                               "sharedStore.region must consist of [A-Za-z0-9_-]");
+    }
+    if (c->shared_prefix != NULL &&
+        (strlen(c->shared_prefix) > SHARED_PREFIX_MAX || !is_prefix(c->shared_prefix))) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "sharedStore.prefix",
+                               "sharedStore.prefix must be segments of [A-Za-z0-9-_.~] with "
+                               "slashes between them, at most %d bytes",
+                               SHARED_PREFIX_MAX);
+    }
+    return 0;
+}
+
 static int complete(struct config *c, struct error *err)
 {
     config_tokens_complete(c);
-    if (check_ptc(c, err) != 0) {
+    if (check_ptc(c, err) != 0 || check_shared(c, err) != 0) {
         return -1;
     }
     if (make_absolute(&c->data_dir, err) != 0) {

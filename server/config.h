@@ -96,6 +96,16 @@
       "first of the user and group ids that runs have outside, one each")                          \
     X(ptc_id_count, "idCount", 4096, 1, 65536, "how many ids there are")
 
+/* The same within "sharedStore". */
+#define CONFIG_SHARED(X)                                                                           \
+    X(shared_attempts, "maxAttempts", 5, 1, 20, "of each request to the shared store")             \
+    X(shared_stall_s, "stallSeconds", 30, 1, 3600,                                                 \
+      "a transfer that stands still that long is cut")                                             \
+    X(shared_multipart, "multipartBytes", 67108864, 5242880, 5368709120,                           \
+      "larger files are sent in parts")                                                            \
+    X(shared_part, "partBytes", 16777216, 5242880, 5368709120, "of a part")                        \
+    X(shared_parallel, "parallel", 4, 1, 16, "parts or ranges at a time")
+
 /* Per tenant, absolute paths. */
 struct config_roots {
     char *tenant;
@@ -108,6 +118,7 @@ struct config {
     CONFIG_RETENTION(X)
     CONFIG_CAPACITY(X)
     CONFIG_PTC(X)
+    CONFIG_SHARED(X)
 #undef X
     char *listen;                   /* "listen", 127.0.0.1:8470 */
     char *data_dir;                 /* "dataDirectory", ./data; made absolute */
@@ -133,7 +144,15 @@ struct config {
     bool ptc_network;               /* "ptc": {"network": "host" | "none"}; none */
     struct config_roots *ptc_roots; /* "ptc": {"workspaceRoots": {"<tenant>": […]}} */
     size_t ptc_roots_count;
-    struct quotas quotas; /* "quotas": where a token says nothing else, and without tokens */
+    /* "sharedStore": NULL endpoint: none. */
+    char *shared_endpoint;
+    char *shared_region;
+    char *shared_bucket;
+    char *shared_prefix; /* NULL: none; segments without a slash at either end */
+    bool shared_path_style;
+    char *shared_ca_file;     /* NULL: the system's */
+    char *shared_credentials; /* "credentialsFile", NULL: the environment's */
+    struct quotas quotas;     /* "quotas": where a token says nothing else, and without tokens */
     struct token *tokens; /* "tokens": [{"sha256", "tenant", "scopes", "quotas"}]; none: loopback
                            * only */
     size_t token_count;

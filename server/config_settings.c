@@ -67,6 +67,18 @@ static const struct config_setting settings[] = {
     BOOL_IN("ptc", "allowFullAccess", ptc_danger, "false", "runs may ask for danger-full-access"),
     {"ptc", "network", KIND_CHOICE, offsetof(struct config, ptc_network), 0, 0, 0, "none", "host",
      "none", "runs may ask for the machine's network: host or none"},
+    STRING("sharedStore", "endpoint", shared_endpoint, NULL,
+           "http[s]://HOST[:PORT] of an S3-compatible store; none when left out"),
+    STRING("sharedStore", "region", shared_region, "us-east-1", "its region"),
+    STRING("sharedStore", "bucket", shared_bucket, NULL, "the bucket"),
+    STRING("sharedStore", "prefix", shared_prefix, NULL,
+           "what all keys begin with; may be left out"),
+    BOOL_IN("sharedStore", "pathStyle", shared_path_style, "true",
+            "the bucket is in the path, not in the host's name"),
+    STRING("sharedStore", "caFile", shared_ca_file, NULL,
+           "certificates that are trusted; the system's when left out"),
+    STRING("sharedStore", "credentialsFile", shared_credentials, NULL,
+           "[default] with aws_access_key_id and aws_secret_access_key; AWS_* when left out"),
     STRING(NULL, "defaultHost", default_host, NULL,
            "native or docker; native where the machine allows it when left out"),
     BOOL("allowUnpinnedImages", allow_unpinned_images, "false", "take images without a digest"),
@@ -108,6 +120,11 @@ static const struct config_setting settings[] = {
     {"ptc", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,               \
      NULL,  NULL, what},
                     CONFIG_PTC(X)
+#undef X
+#define X(member, key, def, min, max, what)                                                        \
+    {"sharedStore", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,       \
+     NULL,          NULL, what},
+                CONFIG_SHARED(X)
 #undef X
 };
 

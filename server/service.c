@@ -15,6 +15,7 @@
 #include "server/services/live.h"
 #include "server/services/retention.h"
 #include "server/services/runs.h"
+#include "server/services/sharing.h"
 #include "store/events.h"
 
 #include <string.h>
@@ -197,10 +198,15 @@ static int make_pool(struct service *s, struct error *err)
 {
     unsigned threads = (unsigned)s->config->worker_threads;
     const unsigned kinds[POOL_KINDS] = {
-        [WORK_REQUESTS] = threads,    [WORK_LONG] = threads < 8 ? 2 : threads / 4,
-        [WORK_PROVISIONS] = threads,  [WORK_COMMANDS] = threads,
-        [WORK_CHECKPOINTS] = threads, [WORK_FILES] = 4 * threads,
-        [WORK_ENDS] = threads,        [WORK_LIMIT_ENDS] = threads,
+        [WORK_REQUESTS] = threads,
+        [WORK_LONG] = threads < 8 ? 2 : threads / 4,
+        [WORK_PROVISIONS] = threads,
+        [WORK_COMMANDS] = threads,
+        [WORK_CHECKPOINTS] = threads,
+        [WORK_FILES] = 4 * threads,
+        [WORK_ENDS] = threads,
+        [WORK_LIMIT_ENDS] = threads,
+        [WORK_SHARES] = threads < 16 ? 2 : threads / 8,
     };
     return pool_new_of_kinds(kinds, (unsigned)s->config->worker_queue, &s->pool, err);
 }
@@ -215,7 +221,8 @@ static int open_parts(struct service *s, struct error *err)
         metrics_new(routes_count(), &s->metrics, err) != 0 ||
         audit_new(c->audit_log, &s->audit, err) != 0 || admission_new(c, &s->admission, err) != 0 ||
         live_new(&s->live, err) != 0 || checkpoints_new(&s->checkpoints, err) != 0 ||
-        idempotency_new(s, &s->idempotency, err) != 0 || runs_new(s, &s->runs, err) != 0) {
+        idempotency_new(s, &s->idempotency, err) != 0 || runs_new(s, &s->runs, err) != 0 ||
+        sharing_new(s, &s->sharing, err) != 0) {
         return -1;
     }
     store_event_watch(s->store, on_events, s);
@@ -286,6 +293,7 @@ int service_start(const struct config *config, struct service **out, struct erro
         return -1;
     }
     retention_start(s);
+    sharing_start(s);
     *out = s;
     return 0;
 }
@@ -336,6 +344,7 @@ void service_free(struct service *s)
         pthread_mutex_destroy(&s->hosts[i].lock);
     }
     runs_free(s->runs);
+    sharing_free(s->sharing);
     idempotency_free(s->idempotency);
     checkpoints_free(s->checkpoints);
     live_free(s->live);

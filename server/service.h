@@ -22,6 +22,7 @@ struct live;
 struct checkpoints;
 struct idempotency;
 struct runs;
+struct sharing;
 
 enum { SERVICE_HOSTS_MAX = 4 };
 
@@ -36,6 +37,7 @@ enum service_work {
     WORK_FILES,       /* calls for files: as long as the program lets the helper inside work */
     WORK_ENDS,        /* ends of executions */
     WORK_LIMIT_ENDS,  /* the same where a checkpoint is made first */
+    WORK_SHARES,      /* uploads to the shared store */
     WORK_KINDS,
 };
 _Static_assert((int)WORK_KINDS <= (int)POOL_KINDS, "the pool has all kinds");
@@ -69,6 +71,7 @@ struct service {
     struct idempotency *idempotency;
     struct cancel *stop; /* fired at the end: interrupts what reads a lot */
     struct runs *runs;
+    struct sharing *sharing; /* NULL: no shared store is configured */
     struct service_host hosts[SERVICE_HOSTS_MAX];
     unsigned host_count;
     struct http_server *http;

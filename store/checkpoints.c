@@ -21,13 +21,20 @@
     X(archive_digest, FIELD_TEXT)                                                                  \
     X(durability, FIELD_TEXT)                                                                      \
     X(stored_at, FIELD_INT64)                                                                      \
-    X(stored_bytes, FIELD_INT64)
+    X(stored_bytes, FIELD_INT64)                                                                   \
+    X(shared_uri, FIELD_TEXT)                                                                      \
+    X(shared_digest, FIELD_TEXT)                                                                   \
+    X(shared_at, FIELD_TIME)                                                                       \
+    X(shared_sent, FIELD_INT64)                                                                    \
+    X(shared_bytes, FIELD_INT64)                                                                   \
+    X(shared_error, FIELD_TEXT)
 
 #define MEMBER(name, type) {type, offsetof(struct store_checkpoint, name)},
 static const struct field FIELDS[] = {ALL(MEMBER)};
 static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), NULL, 0};
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS_POWER_LOSS("checkpoint.insert");
+static const struct sql_points SHARE_POINTS = SQL_POINTS("checkpoint.share");
 static const struct sql_points DELETE_POINTS = SQL_POINTS_POWER_LOSS("checkpoint.delete");
 
 void store_checkpoint_done(struct store_checkpoint *c)
@@ -105,6 +112,47 @@ static int not_found(const struct checkpoint_query *q, struct error *err)
 {
     return error_set(err, ERROR_CHECKPOINT_NOT_FOUND, "there is no checkpoint %s",
                      q->checkpoint_id);
+}
+
+struct share_update {
+    struct checkpoint_query query;
+    const struct store_checkpoint_shared *shared;
+};
+
+static int share_checkpoint(struct sql *s, void *ctx, struct error *err)
+{
+    static const char UPDATE[] =
+        "UPDATE checkpoints SET durability = :durability, shared_uri = :uri,"
+        " shared_digest = :digest, shared_at = nullif(:at, 0), shared_sent = :sent,"
+        " shared_bytes = :bytes, shared_error = :error"
+        " WHERE tenant = :tenant AND checkpoint_id = :id";
+    const struct share_update *u = ctx;
+    _cleanup_statement_ sqlite3_stmt *stmt = NULL;
+
+    if (sql_prepare(s, UPDATE, &stmt, err) != 0) {
+        return -1;
+    }
+    sql_bind_text(stmt, ":durability", u->shared->durability);
+    sql_bind_text(stmt, ":uri", u->shared->uri);
+    sql_bind_text(stmt, ":digest", u->shared->digest);
+    sql_bind_int(stmt, ":at", u->shared->at);
+    sql_bind_int(stmt, ":sent", u->shared->sent);
+    sql_bind_int(stmt, ":bytes", u->shared->bytes);
+    sql_bind_text(stmt, ":error", u->shared->error);
+    sql_bind_text(stmt, ":tenant", u->query.tenant);
+    sql_bind_text(stmt, ":id", u->query.checkpoint_id);
+    if (sql_run(s, stmt, err) != 0) {
+        return -1;
+    }
+    return sqlite3_changes(s->db) == 1 ? 0 : not_found(&u->query, err);
+}
+
+int store_checkpoint_set_shared(struct store *s, const char *tenant, const char *checkpoint_id,
+                                const struct store_checkpoint_shared *shared, struct error *err)
+{
+    struct share_update u = {{tenant, checkpoint_id, NULL}, shared};
+
+    return store_write(s, &SHARE_POINTS, share_checkpoint, &u, err);
 }
 
 static int delete_checkpoint(struct sql *s, void *ctx, struct error *err)

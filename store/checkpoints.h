@@ -21,6 +21,12 @@ struct store_checkpoint {
     int64_t stored_at;    /* when it came here: made or imported */
     int64_t stored_bytes; /* of its three files */
     int64_t stored_max;   /* for the insert: most bytes that may be stored of the tenant, 0: any */
+    char *shared_uri;     /* NULL: nobody asked to share it yet */
+    char *shared_digest;  /* of its manifest */
+    int64_t shared_at;    /* when it became durable, 0: it is not */
+    int64_t shared_sent;  /* bytes, of … */
+    int64_t shared_bytes; /* … so many */
+    char *shared_error;   /* JSON: why the last attempt failed; NULL: it did not */
     int64_t claim;        /* for the insert: row of the idempotency key it is bound to, 0: none */
 };
 
@@ -47,6 +53,19 @@ struct store_checkpoint_filter {
 int store_checkpoint_list(struct store *s, const struct store_checkpoint_filter *filter,
                           const struct store_page *page, struct store_checkpoint_list *out,
                           struct error *err) WARN_UNUSED;
+/* How far sharing it has come. Borrows. ERROR_CHECKPOINT_NOT_FOUND. */
+struct store_checkpoint_shared {
+    const char *durability;
+    const char *uri;
+    const char *digest;
+    int64_t at;
+    int64_t sent;
+    int64_t bytes;
+    const char *error;
+};
+int store_checkpoint_set_shared(struct store *s, const char *tenant, const char *checkpoint_id,
+                                const struct store_checkpoint_shared *shared,
+                                struct error *err) WARN_UNUSED;
 /* The row goes first, then the caller removes the files. Not there: ERROR_CHECKPOINT_NOT_FOUND. */
 int store_checkpoint_delete(struct store *s, const char *tenant, const char *checkpoint_id,
                             struct error *err) WARN_UNUSED;

@@ -371,6 +371,14 @@ static const char STORED_CHECKPOINTS[] = STORED("checkpoints", "checkpoints", "s
 static const char STORED_TRANSCRIPTS[] = STORED("commands", "transcripts", "transcript_bytes");
 static const char STORED_RECORDS[] = STORED("executions", "records", "record_bytes");
 static const char STORED_RUNS[] = STORED("runs", "runs", "record_bytes");
+/* How far each checkpoint has come on its way into the shared store. */
+static const char SHARED[] =
+    "ALTER TABLE checkpoints ADD COLUMN shared_uri TEXT;"
+    "ALTER TABLE checkpoints ADD COLUMN shared_digest TEXT;"
+    "ALTER TABLE checkpoints ADD COLUMN shared_at INTEGER;"
+    "ALTER TABLE checkpoints ADD COLUMN shared_sent INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE checkpoints ADD COLUMN shared_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE checkpoints ADD COLUMN shared_error TEXT;";
 
 /* What leads from version i to i + 1. A step that has been released never changes. */
 struct schema_step {
@@ -386,6 +394,7 @@ static const struct schema_step STEPS[] = {
     {{RUNS, RUN_KEYS, RUN_EVENTS, ON_EXECUTION_NEW, ON_EXECUTION, ON_EXECUTION_GONE, ON_COMMAND_NEW,
       ON_COMMAND, ON_COMMAND_GONE, ON_CHECKPOINT_NEW, ON_CHECKPOINT, ON_CHECKPOINT_GONE, ON_RUN}},
     {{STORED_TABLE, STORED_CHECKPOINTS, STORED_TRANSCRIPTS, STORED_RECORDS, STORED_RUNS}},
+    {{SHARED}},
 };
 
 int schema_version(void)

@@ -4,6 +4,7 @@
 #include "server/routes/common.h"
 #include "server/routes/routes.h"
 #include "server/services/checkpoints.h"
+#include "server/services/sharing.h"
 #include "workspace/bundle.h"
 
 #include <errno.h>
@@ -150,17 +151,22 @@ static int read_reference(int fd, int64_t size, char text[REFERENCE_MAX + 1], st
     return 0;
 }
 
-/* A shared reference: what it names lies in a store that this service does not have. */
-static int import_shared(int fd, int64_t size, struct error *err)
+static int import_shared(struct http_exchange *x, char id[ID_SIZE], bool *made, struct error *err)
 {
+    int64_t size = 0;
+    int fd = http_body_file(x, &size);
+
     char text[REFERENCE_MAX + 1];
     struct api_checkpoint_import request = {0};
     if (read_reference(fd, size, text, err) != 0 ||
         api_checkpoint_import_decode(text, (size_t)size, &request, err) != 0) {
         return -1;
     }
+    const struct sharing_import reference = {
+        {http_tenant(x), http_quotas(x)}, request.uri, request.digest, route_claim(x)};
+    int result = sharing_import(http_service(x), &reference, id, made, err);
     api_checkpoint_import_done(&request);
-    return error_set(err, ERROR_SHARED_STORE_NOT_CONFIGURED, "no shared store is configured");
+    return result;
 }
 
 static int import(struct http_exchange *x, char id[ID_SIZE], bool *made, struct error *err)
@@ -177,7 +183,7 @@ static int import(struct http_exchange *x, char id[ID_SIZE], bool *made, struct 
         return checkpoints_import(http_service(x), &request, id, made, err);
     }
     if (is_type(type, "application/json")) {
-        return import_shared(fd, size, err);
+        return import_shared(x, id, made, err);
     }
     return error_set(err, ERROR_UNSUPPORTED_MEDIA_TYPE,
                      "the body must be an exported checkpoint (application/x-tar) or a shared "

@@ -5,6 +5,7 @@
 #include "server/routes/provision_wait.h"
 #include "server/routes/resume.h"
 #include "server/routes/routes.h"
+#include "server/services/sharing.h"
 
 #include <string.h>
 
@@ -33,22 +34,37 @@ static void unref_job(void *arg)
     checkpoint_job_unref(arg);
 }
 
+static bool is_over(struct checkpoint_job *job)
+{
+    struct share_job *sharing = checkpoint_job_sharing(job);
+    return checkpoint_job_is_over(job) && (sharing == NULL || share_job_is_over(sharing));
+}
+
 static bool job_ready(struct http_exchange *x)
 {
-    return checkpoint_job_is_over(http_state(x));
+    return is_over(http_state(x));
+}
+
+static int outcome(struct checkpoint_job *job, struct error *err)
+{
+    struct share_job *sharing = checkpoint_job_sharing(job);
+    if (checkpoint_job_outcome(job, err) != 0) {
+        return -1;
+    }
+    return sharing == NULL ? 0 : share_job_outcome(sharing, err);
 }
 
 static void await_job(struct http_exchange *x)
 {
     struct checkpoint_job *job = http_state(x);
     struct error err = ERROR_INIT;
-    if (!checkpoint_job_is_over(job)) {
+    if (!is_over(job)) {
         char topic[LIVE_TOPIC_SIZE];
         live_topic_checkpoint(topic, http_tenant(x), checkpoint_job_id(job));
         http_wait(x, topic, 0, job_ready, await_job);
         return;
     }
-    if (checkpoint_job_outcome(job, &err) != 0) {
+    if (outcome(job, &err) != 0) {
         route_fail(x, &err);
         return;
     }
@@ -110,8 +126,7 @@ static int check_durability(const char *text, struct error *err)
 
 static json_t *encode_row(struct service *s, const void *row)
 {
-    (void)s;
-    return checkpoints_encode(row);
+    return checkpoints_encode(s, row);
 }
 
 void route_checkpoint_list(struct http_exchange *x)
@@ -145,7 +160,9 @@ void route_checkpoint_list(struct http_exchange *x)
 
 static bool checkpoint_ready(struct http_exchange *x)
 {
-    return !checkpoints_is_pending(http_service(x), http_tenant(x), http_param(x, 0));
+    struct service *s = http_service(x);
+    return !checkpoints_is_pending(s, http_tenant(x), http_param(x, 0)) &&
+           !sharing_is_active(s, http_tenant(x), http_param(x, 0));
 }
 
 static void await_checkpoint(struct http_exchange *x)
@@ -223,8 +240,12 @@ void route_checkpoint_restore(struct http_exchange *x)
 
 void route_checkpoint_delete(struct http_exchange *x)
 {
+    struct service *s = http_service(x);
     struct error err = ERROR_INIT;
-    if (checkpoints_delete(http_service(x), http_tenant(x), http_param(x, 0), &err) != 0) {
+    bool shared = false;
+    if (http_query_bool(x, "shared", &shared, &err) != 0 ||
+        (shared && sharing_check(s, "?shared", &err) != 0) ||
+        checkpoints_delete(s, http_tenant(x), http_param(x, 0), shared, &err) != 0) {
         route_fail(x, &err);
         return;
     }

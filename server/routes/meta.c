@@ -4,6 +4,7 @@
 #include "server/routes/common.h"
 #include "server/routes/routes.h"
 #include "server/services/admission.h"
+#include "server/services/sharing.h"
 #include "store/stored.h"
 
 #include <string.h>
@@ -152,6 +153,7 @@ void route_host(struct http_exchange *x)
     struct api_reconciliation last = reconciliation_view(&report, problems);
     /* It speaks of all tenants. */
     bool tells = report.started_at != 0 && http_has_scope(x, SCOPE_ADMIN);
+    json_t *shared = sharing_describe(s);
     const struct api_service view = {
         .version = EXECHOST_VERSION,
         .instance_id = store_instance_id(s->store),
@@ -161,8 +163,10 @@ void route_host(struct http_exchange *x)
         .quotas = quotas,
         .quota_count = QUOTA_COUNT,
         .last_reconciliation = tells ? &last : NULL,
+        .shared_store = shared,
     };
     http_reply_json(x, 200, api_service_encode(&view));
+    json_decref(shared);
 }
 
 /* --- probes --- */

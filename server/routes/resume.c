@@ -1,10 +1,13 @@
 #include "server/routes/resume.h"
 
+#include "api/checkpoint.h"
+
 #include "server/routes/command_wait.h"
 #include "server/routes/common.h"
 #include "server/routes/provision_wait.h"
 #include "server/routes/routes.h"
 #include "server/routes/run_wait.h"
+#include "server/routes/share_wait.h"
 #include "server/services/commands.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
@@ -141,6 +144,38 @@ static void resume_command(struct http_exchange *x, const struct store_resource 
     route_await_command(x, &row, execution);
 }
 
+/* --- checkpoints --- */
+
+/* Whether its POST wanted it shared. */
+static bool wants_share(struct http_exchange *x)
+{
+    size_t len;
+    const char *body = http_body(x, &len);
+    struct error ignored = ERROR_INIT;
+    struct api_checkpoint_create request = {0};
+    if (http_route(x)->handler != route_checkpoint_create ||
+        api_checkpoint_create_decode(body, len, &request, &ignored) != 0) {
+        return false;
+    }
+    bool share = request.share;
+    api_checkpoint_create_done(&request);
+    return share;
+}
+
+static void resume_checkpoint(struct http_exchange *x, const struct store_resource *resource)
+{
+    struct error err = ERROR_INIT;
+    bool wait;
+    if (!wants_share(x)) {
+        route_reply_checkpoint_created(x, resource->id);
+    } else if (route_wait(x, &wait, &err) != 0) {
+        route_fail(x, &err);
+    } else {
+        route_location(x, "/v1/checkpoints/%s", resource->id);
+        route_await_share(x, resource->id, wait, 201);
+    }
+}
+
 /* --- runs --- */
 
 static void resume_run(struct http_exchange *x, const struct store_resource *resource)
@@ -185,7 +220,7 @@ void route_resume(struct http_exchange *x, const struct store_resource *resource
     switch (resource->kind) {
     case STORE_RESOURCE_EXECUTION: resume_execution(x, resource); break;
     case STORE_RESOURCE_COMMAND: resume_command(x, resource); break;
-    case STORE_RESOURCE_CHECKPOINT: route_reply_checkpoint_created(x, resource->id); break;
+    case STORE_RESOURCE_CHECKPOINT: resume_checkpoint(x, resource); break;
     case STORE_RESOURCE_RUN: resume_run(x, resource); break;
     case STORE_RESOURCE_NONE: run_again(x); break;
     }

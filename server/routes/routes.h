@@ -46,6 +46,8 @@ void route_checkpoint_manifest(struct http_exchange *x);
 void route_checkpoint_archive(struct http_exchange *x);
 void route_checkpoint_export(struct http_exchange *x);
 void route_checkpoint_import(struct http_exchange *x);
+void route_checkpoint_share(struct http_exchange *x);
+void route_shared_list(struct http_exchange *x);
 
 void route_file_list(struct http_exchange *x);
 void route_file_read(struct http_exchange *x);

@@ -51,7 +51,7 @@ static struct http_route routes[] = {
     {"GET", "/v1/checkpoints", ROUTE_INLINE, route_checkpoint_list, 0,
      "sourceExecutionId durability limit cursor"},
     {"GET", "/v1/checkpoints/{checkpointId}", ROUTE_INLINE, route_checkpoint_get, 0, "waitMs"},
-    {"DELETE", "/v1/checkpoints/{checkpointId}", ROUTE_JOB, route_checkpoint_delete, 0, ""},
+    {"DELETE", "/v1/checkpoints/{checkpointId}", ROUTE_JOB, route_checkpoint_delete, 0, "shared"},
     {"GET", "/v1/checkpoints/{checkpointId}/manifest", ROUTE_JOB, route_checkpoint_manifest, 0, ""},
     {"GET", "/v1/checkpoints/{checkpointId}/archive", ROUTE_JOB, route_checkpoint_archive, 0, ""},
     {"GET", "/v1/checkpoints/{checkpointId}/export", ROUTE_JOB, route_checkpoint_export, 0, ""},
@@ -59,6 +59,9 @@ static struct http_route routes[] = {
      route_checkpoint_import, BODY_IMPORT, ""},
     {"POST", "/v1/checkpoints/{checkpointId}/verify", ROUTE_JOB | ROUTE_LONG,
      route_checkpoint_verify, 0, ""},
+    {"POST", "/v1/checkpoints/{checkpointId}/share", ROUTE_JOB, route_checkpoint_share, 0, "wait"},
+    {"GET", "/v1/shared-checkpoints", ROUTE_JOB | ROUTE_LONG, route_shared_list, 0,
+     "prefix limit cursor"},
     {"POST", "/v1/checkpoints/{checkpointId}/restore", ROUTE_JOB, route_checkpoint_restore,
      BODY_DEFAULT, "wait"},
 

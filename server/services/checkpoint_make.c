@@ -6,6 +6,7 @@
 #include "server/services/checkpoints_private.h"
 #include "server/services/ending.h"
 #include "server/services/files.h"
+#include "server/services/sharing.h"
 #include "workspace/archive.h"
 
 #include <string.h>
@@ -106,7 +107,8 @@ static int insert_row(struct service *s, const struct checkpoint_publication *p,
                       int64_t stored_bytes, struct error *err)
 {
     const struct workspace_manifest *m = p->manifest;
-    char durability[] = "local";
+    static const struct store_checkpoint_shared local = {.durability = "local"};
+    const struct store_checkpoint_shared *shared = p->shared != NULL ? p->shared : &local;
     struct store_checkpoint row = {
         .tenant = (char *)(uintptr_t)p->tenant,
         .checkpoint_id = (char *)(uintptr_t)m->checkpoint_id,
@@ -119,7 +121,12 @@ static int insert_row(struct service *s, const struct checkpoint_publication *p,
         .entries = m->facts.entries,
         .skipped = m->facts.skipped,
         .archive_digest = (char *)(uintptr_t)m->facts.archive_digest,
-        .durability = durability,
+        .durability = (char *)(uintptr_t)shared->durability,
+        .shared_uri = (char *)(uintptr_t)shared->uri,
+        .shared_digest = (char *)(uintptr_t)shared->digest,
+        .shared_at = shared->at,
+        .shared_sent = shared->sent,
+        .shared_bytes = shared->bytes,
         .claim = p->claim,
         .stored_max = p->stored_max,
         .stored_at = clock_wall_ms(),
@@ -155,8 +162,12 @@ static int publish(struct checkpoint_job *job, struct store_checkpoint_draft *dr
     if (fill_manifest(&m, job, facts, err) != 0 || workspace_manifest_encode(&m, &text, err) != 0) {
         return -1;
     }
-    const struct checkpoint_publication publication = {job->tenant, &m, buf_str(&text), job->claim,
-                                                       job->stored_max};
+    /* One that is to be shared says so from the first: a restart goes on with it. */
+    const struct store_checkpoint_shared uploading = {.durability = "uploading"};
+    const struct checkpoint_publication publication = {
+        job->tenant,     &m,
+        buf_str(&text),  job->claim,
+        job->stored_max, job->share ? &uploading : NULL};
     return checkpoint_publish(job->service, &publication, draft, err);
 }
 
@@ -192,6 +203,19 @@ static void name_the_end(struct live_execution *x, struct error *err)
     }
 }
 
+/* Where it can't be begun the row says `uploading`, and the next start goes on with it. */
+static void share(struct checkpoint_job *job)
+{
+    struct error err = ERROR_INIT;
+    struct share_job *sharing = NULL;
+    if (job->share && sharing_begin(job->service, job->tenant, job->id, &sharing, &err) != 0) {
+        log_failure(LOG_LEVEL_ERROR, &err, "a checkpoint's upload could not be begun", "checkpoint",
+                    job->id, NULL);
+        return;
+    }
+    job->sharing = sharing;
+}
+
 static void start(struct live_item *item)
 {
     struct checkpoint_job *job = (struct checkpoint_job *)item;
@@ -207,6 +231,7 @@ static void start(struct live_item *item)
         log_failure(LOG_LEVEL_WARN, &err, "a checkpoint failed", "execution", x->execution_id,
                     "checkpoint", job->id, NULL);
     } else {
+        share(job);
         log_info("checkpoint made", "execution", x->execution_id, "checkpoint", job->id, NULL);
     }
     live_item_done(item);

@@ -1,7 +1,6 @@
 /* Checkpoints as files: sent, and taken in from an export. */
 #include "base/file.h"
 #include "base/log.h"
-#include "policy/policy.h"
 #include "server/services/admission.h"
 #include "server/services/checkpoints_private.h"
 #include "workspace/archive.h"
@@ -92,11 +91,8 @@ static int read_manifest(struct import *i, struct error *err)
     return workspace_manifest_decode(&i->manifest, i->text.data, i->text.len, err);
 }
 
-/* What a checkpoint made here could not have. Whether it may be restored is asked by restore, by
- * the rules of that day. */
-static int check_manifest(struct import *i, struct error *err)
+static int check_bundle(const struct import *i, struct error *err)
 {
-    struct error fault = ERROR_INIT;
     if (i->bundle.compression != i->manifest.facts.compression) {
         return error_set(err, ERROR_CHECKPOINT_INVALID,
                          "manifest: compression: the files' names say another");
@@ -107,30 +103,7 @@ static int check_manifest(struct import *i, struct error *err)
                          (long long)i->bundle.members[WORKSPACE_BUNDLE_ARCHIVE].size,
                          (long long)i->manifest.facts.archive_bytes);
     }
-    if (policy_metadata(i->manifest.metadata, "/metadata", &fault) != 0) {
-        return error_set(err, ERROR_CHECKPOINT_INVALID, "manifest: %s", fault.detail);
-    }
-    i->manifest.facts.apparent_bytes_max =
-        checkpoint_apparent_bytes_max(i->manifest.resources.disk_bytes);
     return 0;
-}
-
-/* 1: it is here already, 0: it is not. */
-static int look(const struct import *i, struct error *err)
-{
-    _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
-    const char *id = i->manifest.checkpoint_id;
-    if (store_checkpoint_get(i->service->store, i->tenant, id, &row, err) != 0) {
-        bool absent = err->code == ERROR_CHECKPOINT_NOT_FOUND;
-        if (absent) {
-            error_clear(err);
-        }
-        return absent ? 0 : -1;
-    }
-    if (strcmp(row.manifest, i->text.data) != 0) {
-        return error_set(err, ERROR_ID_IN_USE, "there is another checkpoint %s", id);
-    }
-    return 1;
 }
 
 static int copy_member(const struct import *i, enum workspace_bundle_part part, int to,
@@ -140,64 +113,30 @@ static int copy_member(const struct import *i, enum workspace_bundle_part part, 
     return file_copy_range(i->fd, m->offset, m->size, to, err);
 }
 
-/* What is verified is what is published: the draft's own files. */
-static int fill_draft(const struct import *i, const struct store_checkpoint_draft *draft,
-                      struct error *err)
+static int copy_members(void *ctx, const struct store_checkpoint_draft *draft, struct error *err)
 {
-    struct workspace_reader *reader = NULL;
-    if (copy_member(i, WORKSPACE_BUNDLE_ARCHIVE, draft->archive_fd, err) != 0 ||
-        copy_member(i, WORKSPACE_BUNDLE_FILES, draft->files_fd, err) != 0 ||
-        workspace_reader_new(draft->archive_fd, draft->files_fd, &i->manifest.facts, &reader,
-                             err) != 0) {
-        return -1;
-    }
-    int result = workspace_reader_run(reader, NULL, i->service->stop, err);
-    workspace_reader_free(reader);
-    return result;
-}
-
-/* With the id held. */
-static int take_in(struct import *i, bool *made, struct error *err)
-{
-    struct service *s = i->service;
-    struct store_checkpoint_draft draft = {.archive_fd = -1, .files_fd = -1};
-    int here = look(i, err);
-    if (here < 0 ||
-        store_checkpoint_draft_open(s->config->checkpoint_dir, i->tenant, i->manifest.checkpoint_id,
-                                    i->manifest.facts.compression == WORKSPACE_COMPRESSION_ZSTD,
-                                    &draft, err) != 0) {
-        return -1;
-    }
-    int result = fill_draft(i, &draft, err);
-    if (result == 0 && here == 0) {
-        const struct checkpoint_publication p = {i->tenant, &i->manifest, i->text.data, i->claim,
-                                                 i->stored_max};
-        result = checkpoint_publish(s, &p, &draft, err);
-    }
-    store_checkpoint_draft_done(&draft);
-    *made = here == 0;
-    return result;
+    const struct import *i = ctx;
+    return copy_member(i, WORKSPACE_BUNDLE_ARCHIVE, draft->archive_fd, err) != 0
+               ? -1
+               : copy_member(i, WORKSPACE_BUNDLE_FILES, draft->files_fd, err);
 }
 
 static int import(struct import *i, int64_t size, bool *made, struct error *err)
 {
-    struct checkpoint_hold hold;
-    struct checkpoints *c = i->service->checkpoints;
     if (workspace_bundle_find(i->fd, size, &i->bundle, err) != 0 || read_manifest(i, err) != 0 ||
-        check_manifest(i, err) != 0) {
+        check_bundle(i, err) != 0) {
         return -1;
     }
-    if (checkpoint_hold_begin(c, &hold, CHECKPOINT_HOLD_IMPORT, i->tenant,
-                              i->manifest.checkpoint_id, err) != 0) {
-        err->field[0] = '\0'; /* the id is no field of the request here */
-        return -1;
-    }
-    int result = take_in(i, made, err);
-    if (result != 0) {
-        service_name_the_stop(i->service, err);
-    }
-    checkpoint_hold_end(c, &hold);
-    return result;
+    const struct checkpoint_intake intake = {
+        .tenant = i->tenant,
+        .manifest = &i->manifest,
+        .text = i->text.data,
+        .claim = i->claim,
+        .stored_max = i->stored_max,
+        .fill = copy_members,
+        .ctx = i,
+    };
+    return checkpoint_take_in(i->service, &intake, made, err);
 }
 
 int checkpoints_import(struct service *s, const struct checkpoint_import *request, char id[ID_SIZE],

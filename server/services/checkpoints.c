@@ -8,6 +8,7 @@
 #include "server/services/checkpoints_private.h"
 #include "server/services/ending.h"
 #include "server/services/executions.h"
+#include "server/services/sharing.h"
 #include "workspace/manifest.h"
 
 #include <string.h>
@@ -50,6 +51,7 @@ void checkpoint_job_unref(struct checkpoint_job *job)
     if (last) {
         json_decref(job->view);
         json_decref(job->metadata);
+        share_job_unref(job->sharing);
         free(job);
     }
 }
@@ -66,6 +68,11 @@ bool checkpoint_job_is_over(struct checkpoint_job *job)
     bool over = job->over;
     pthread_mutex_unlock(&c->lock);
     return over;
+}
+
+struct share_job *checkpoint_job_sharing(struct checkpoint_job *job)
+{
+    return checkpoint_job_is_over(job) ? job->sharing : NULL;
 }
 
 json_t *checkpoint_job_view(struct checkpoint_job *job)
@@ -141,7 +148,8 @@ int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
     snprintf(hold->id, sizeof(hold->id), "%s", id);
     pthread_mutex_lock(&c->lock);
     if (kind == CHECKPOINT_HOLD_DELETE && is_held(c, CHECKPOINT_HOLD_READ, tenant, id)) {
-        result = error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being read", id);
+        result =
+            error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being read or uploaded", id);
     } else if (kind == CHECKPOINT_HOLD_IMPORT) {
         result = check_unchanging(c, tenant, id, err);
     }
@@ -255,6 +263,7 @@ static struct checkpoint_job *job_new(struct live_execution *x,
     job->metadata = request->metadata != NULL ? json_deep_copy(request->metadata) : json_object();
     job->created_at = clock_wall_ms();
     job->claim = request->claim;
+    job->share = request->share;
     pthread_mutex_lock(&x->record_lock);
     job->view = pending_view(job, &x->record);
     pthread_mutex_unlock(&x->record_lock);
@@ -266,9 +275,8 @@ int checkpoints_create(struct live_execution *x, const struct quotas *quotas,
                        struct checkpoint_job **out, struct error *err)
 {
     struct service *s = x->service;
-    if (request->share) {
-        return error_set_field(err, ERROR_SHARED_STORE_NOT_CONFIGURED, "/share",
-                               "no shared store is configured");
+    if (request->share && sharing_check(s, "/share", err) != 0) {
+        return -1;
     }
     if (policy_metadata(request->metadata, "/metadata", err) != 0) {
         return -1;
@@ -313,7 +321,7 @@ static json_t *resources_of(const struct workspace_manifest_resources *r)
     return policy_resources_encode(&limits);
 }
 
-json_t *checkpoints_encode(const struct store_checkpoint *row)
+json_t *checkpoints_encode(struct service *s, const struct store_checkpoint *row)
 {
     struct error err = ERROR_INIT;
     _cleanup_manifest_ struct workspace_manifest manifest;
@@ -324,6 +332,7 @@ json_t *checkpoints_encode(const struct store_checkpoint *row)
         return NULL;
     }
     _cleanup_json_ json_t *resources = resources_of(&manifest.resources);
+    _cleanup_json_ json_t *shared = sharing_view(s, row);
     const struct api_checkpoint view = {
         .checkpoint_id = row->checkpoint_id,
         .source_execution_id = row->source_execution_id,
@@ -337,6 +346,7 @@ json_t *checkpoints_encode(const struct store_checkpoint *row)
         .resources = resources,
         .metadata = manifest.metadata,
         .durability = row->durability,
+        .shared = shared,
     };
     return api_checkpoint_encode(&view);
 }
@@ -364,7 +374,7 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
         if (store_checkpoint_get(s->store, tenant, id, &row, err) != 0) {
             return -1;
         }
-        view = checkpoints_encode(&row);
+        view = checkpoints_encode(s, &row);
     }
     if (view == NULL) {
         return error_set(err, ERROR_INTERNAL, "the checkpoint can't be shown");
@@ -374,6 +384,24 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
 }
 
 /* --- delete --- */
+
+/* Also in the moment before its upload takes hold of it, and after a restart. */
+static int check_not_uploading(struct service *s, const char *tenant, const char *id,
+                               struct error *err)
+{
+    _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
+    if (store_checkpoint_get(s->store, tenant, id, &row, err) != 0) {
+        if (err->code != ERROR_CHECKPOINT_NOT_FOUND) {
+            return -1;
+        }
+        error_clear(err);
+        return 0;
+    }
+    if (strcmp(row.durability, "uploading") == 0) {
+        return error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being uploaded", id);
+    }
+    return 0;
+}
 
 /* The row first: who has not found it before does not look for the files. */
 static int delete_held(struct service *s, const char *tenant, const char *id, struct error *err)
@@ -388,14 +416,21 @@ static int delete_held(struct service *s, const char *tenant, const char *id, st
     return store_checkpoint_files_remove(s->config->checkpoint_dir, tenant, id, err);
 }
 
-int checkpoints_delete(struct service *s, const char *tenant, const char *id, struct error *err)
+int checkpoints_delete(struct service *s, const char *tenant, const char *id, bool shared,
+                       struct error *err)
 {
     struct checkpoint_hold hold;
     if (checkpoint_hold_begin(s->checkpoints, &hold, CHECKPOINT_HOLD_DELETE, tenant, id, err) !=
         0) {
         return -1;
     }
-    int result = delete_held(s, tenant, id, err);
+    int result = check_not_uploading(s, tenant, id, err);
+    if (result == 0 && shared) {
+        result = sharing_remove(s, tenant, id, err);
+    }
+    if (result == 0) {
+        result = delete_held(s, tenant, id, err);
+    }
     checkpoint_hold_end(s->checkpoints, &hold);
     return result;
 }

@@ -13,6 +13,7 @@
 
 /* The checkpoints being made and being read; owned by the service, any thread. */
 struct checkpoints;
+struct share_job;
 int checkpoints_new(struct checkpoints **out, struct error *err) WARN_UNUSED;
 void checkpoints_free(struct checkpoints *c); /* NULL is fine */
 
@@ -23,6 +24,8 @@ const char *checkpoint_job_id(const struct checkpoint_job *job);
 bool checkpoint_job_is_over(struct checkpoint_job *job);
 /* The resource while it is made. Returns owned. */
 json_t *checkpoint_job_view(struct checkpoint_job *job);
+/* Of one that is to be shared and was made: who publishes it; borrowed. NULL: nobody. */
+struct share_job *checkpoint_job_sharing(struct checkpoint_job *job);
 /* 0 when it was made, else why not. */
 int checkpoint_job_outcome(struct checkpoint_job *job, struct error *err) WARN_UNUSED;
 
@@ -41,13 +44,15 @@ int checkpoints_view(struct service *s, const char *tenant, const char *id, json
                      bool *pending, struct error *err) WARN_UNUSED;
 bool checkpoints_is_pending(struct service *s, const char *tenant, const char *id);
 /* Returns owned; NULL: the row can't be shown. */
-json_t *checkpoints_encode(const struct store_checkpoint *row);
+json_t *checkpoints_encode(struct service *s, const struct store_checkpoint *row);
 
 /* Reads every byte (blocks). Returns owned: {ok, problems}. */
 int checkpoints_verify(struct service *s, const char *tenant, const char *id, json_t **out,
                        struct error *err) WARN_UNUSED;
-/* Unknown is fine. ERROR_CHECKPOINT_IN_USE while it is read. */
-int checkpoints_delete(struct service *s, const char *tenant, const char *id,
+/* Unknown is fine. ERROR_CHECKPOINT_IN_USE while it is read or uploaded. `shared`: what is
+ * published of it goes first (blocks on the shared store), and where that fails nothing has gone.
+ */
+int checkpoints_delete(struct service *s, const char *tenant, const char *id, bool shared,
                        struct error *err) WARN_UNUSED;
 
 /* Starts an execution from it. Returns owned. */

@@ -15,12 +15,14 @@ struct checkpoint_job {
     char id[ID_SIZE];
     json_t *metadata;
     int64_t created_at;
-    int64_t stored_max;   /* of the tenant with this one, 0: any amount */
-    int64_t claim;        /* of the POST's idempotency key, 0: none */
-    json_t *view;         /* while it is pending */
-    bool over;            /* [lock] */
-    struct error error;   /* [lock] code NONE when it was made */
-    struct error dropped; /* why it never had its turn */
+    int64_t stored_max;        /* of the tenant with this one, 0: any amount */
+    int64_t claim;             /* of the POST's idempotency key, 0: none */
+    bool share;                /* it is published once it is made */
+    json_t *view;              /* while it is pending */
+    struct share_job *sharing; /* set before it is over */
+    bool over;                 /* [lock] */
+    struct error error;        /* [lock] code NONE when it was made */
+    struct error dropped;      /* why it never had its turn */
 };
 
 /* Who is at work with a checkpoint beyond one call of the store. */
@@ -80,9 +82,26 @@ struct checkpoint_publication {
     const char *text;   /* the manifest's */
     int64_t claim;      /* row of the idempotency key it is made under, 0: none */
     int64_t stored_max; /* of the tenant with this one, 0: any amount */
+    const struct store_checkpoint_shared *shared; /* NULL: it is local */
 };
 int checkpoint_publish(struct service *s, const struct checkpoint_publication *p,
                        struct store_checkpoint_draft *draft, struct error *err) WARN_UNUSED;
+
+/* A checkpoint from elsewhere. `fill` writes the draft's two files, from their beginning. */
+struct checkpoint_intake {
+    const char *tenant;
+    struct workspace_manifest *manifest; /* its apparent_bytes_max is set here */
+    const char *text;                    /* the manifest's */
+    int64_t claim;                       /* row of the idempotency key it is made under, 0: none */
+    int64_t stored_max;                  /* of the tenant with this one, 0: any amount */
+    const struct store_checkpoint_shared *shared; /* NULL: it is local */
+    int (*fill)(void *ctx, const struct store_checkpoint_draft *draft, struct error *err);
+    void *ctx;
+};
+/* Holds it to what a checkpoint made here could have, has its files written, verifies every byte of
+ * them, publishes. Else as checkpoints_import. */
+int checkpoint_take_in(struct service *s, const struct checkpoint_intake *intake, bool *made,
+                       struct error *err) WARN_UNUSED;
 
 /* Ends the job with its outcome: who waits is told, the lane's reference is gone. */
 void checkpoint_job_finish(struct checkpoint_job *job, const struct error *err);

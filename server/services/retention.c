@@ -34,7 +34,7 @@ static struct store_transcript_name transcript_name(struct service *s,
 /* 1 when it went, 0 when it is in use, -1. */
 static int let_checkpoint_go(struct service *s, const struct store_overdue *o, struct error *err)
 {
-    if (checkpoints_delete(s, o->tenant, o->id, err) == 0) {
+    if (checkpoints_delete(s, o->tenant, o->id, false, err) == 0) {
         log_info("checkpoint let go", "checkpoint", o->id, "tenant", o->tenant, NULL);
         return 1;
     }

@@ -52,7 +52,8 @@ int objects_new(const struct objects_config *config, struct objects **out, struc
         return error_set(err, ERROR_INTERNAL, "libcurl does not start");
     }
     if (!objects_endpoint_is_valid(config->endpoint)) {
-        return error_set(err, ERROR_INVALID_REQUEST, "no endpoint: %s", config->endpoint);
+        return error_set(err, ERROR_INVALID_REQUEST,
+                         "the endpoint of the shared store must be http[s]://HOST[:PORT]");
     }
     o = calloc(1, sizeof(*o));
     if (o == NULL) {

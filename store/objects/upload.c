@@ -281,13 +281,18 @@ static void hash_parts(struct upload *u)
     struct error err = ERROR_INIT;
     int result = 0;
 
-    for (unsigned i = 0; result == 0 && i < u->part_count && !has_failed(u); i++) {
+    for (unsigned i = 0;
+         result == 0 && i < u->part_count && !has_failed(u) && !cancel_fired(u->watch->cancel);
+         i++) {
         result =
             hash_range(u->source, offset_of(u, i), size_of(u, i), whole, u->parts[i].sha256, &err);
         pthread_mutex_lock(&u->lock);
         u->hashed += result == 0;
         pthread_cond_broadcast(&u->changed);
         pthread_mutex_unlock(&u->lock);
+    }
+    if (result == 0 && cancel_fired(u->watch->cancel)) {
+        result = objects_interrupted(&err);
     }
     if (result != 0 || (!has_failed(u) && check_whole(u->source, whole, &err) != 0)) {
         fail(u, &err, false);

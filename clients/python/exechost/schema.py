@@ -640,13 +640,47 @@ CheckpointRestore = TypedDict('CheckpointRestore', {
 
 Durability = Literal['local', 'uploading', 'durable', 'failed']
 
+SharedError = TypedDict('SharedError', {
+    'code': "ErrorCode",
+    'detail': str,
+    'retryable': bool,
+})
+
 SharedCheckpoint = TypedDict('SharedCheckpoint', {
     'uri': str,
     'digest': "Digest",
     'uploadedAt': "TimestampOrNull",
     'bytesSent': "Count",
     'bytesTotal': "Count",
-    'error': Union[str, None],
+    'error': Union["SharedError", None],
+})
+
+SharedItem = TypedDict('SharedItem', {
+    'checkpointId': "Id",
+    'uri': str,
+    'digest': "Digest",
+    'uploadedAt': "TimestampOrNull",
+    'createdAt': "TimestampOrNull",
+    'sourceExecutionId': Union["Id", None],
+    'sizeBytes': Union["Count", None],
+    'archiveBytes': Union["Count", None],
+    'image': Union["UnpinnedImageReference", None],
+    'metadata': Union["Metadata", None],
+    'problem': Union[str, None],
+})
+
+SharedList = TypedDict('SharedList', {
+    'items': List["SharedItem"],
+    'nextCursor': "NextCursor",
+})
+
+SharedStore = TypedDict('SharedStore', {
+    'endpoint': str,
+    'region': str,
+    'bucket': str,
+    'prefix': Union[str, None],
+    'pathStyle': bool,
+    'conditionalWrites': Union[bool, None],
 })
 
 Checkpoint = TypedDict('Checkpoint', {
@@ -838,7 +872,7 @@ Service = TypedDict('Service', {
     'capacity': "Capacity",
     'quotas': "Quotas",
     'lastReconciliation': Union["Reconciliation", None],
-    'sharedStore': None,
+    'sharedStore': Union["SharedStore", None],
 })
 
 Health = TypedDict('Health', {

@@ -640,7 +640,45 @@ export type SharedCheckpoint = {
   uploadedAt: TimestampOrNull;
   bytesSent: Count;
   bytesTotal: Count;
-  error: string | null;
+  /** Why the last attempt failed. */
+  error: SharedError | null;
+};
+
+export type SharedError = {
+  code: ErrorCode;
+  detail: string;
+  retryable: boolean;
+};
+
+/** A published checkpoint. What its manifest does not tell because it can't be read is null, and `problem` says why. */
+export type SharedItem = {
+  checkpointId: Id;
+  uri: string;
+  digest: Digest;
+  uploadedAt: TimestampOrNull;
+  createdAt: TimestampOrNull;
+  sourceExecutionId: Id | null;
+  sizeBytes: Count | null;
+  archiveBytes: Count | null;
+  image: UnpinnedImageReference | null;
+  metadata: Metadata | null;
+  problem: string | null;
+};
+
+export type SharedList = {
+  items: SharedItem[];
+  nextCursor: NextCursor;
+};
+
+/** Where checkpoints are published. */
+export type SharedStore = {
+  endpoint: string;
+  region: string;
+  bucket: string;
+  prefix: string | null;
+  pathStyle: boolean;
+  /** Whether it honours writes that must not replace; where it does not, manifests are looked for, written, read back and compared. Null until it has answered for the first time. */
+  conditionalWrites: boolean | null;
 };
 
 export type Checkpoint = {
@@ -847,8 +885,8 @@ export type Service = {
   quotas: Quotas;
   /** Of all tenants; null for a token without the scope admin, and before the first. */
   lastReconciliation: Reconciliation | null;
-  /** No shared store is configured. */
-  sharedStore: null;
+  /** Null where none is configured. */
+  sharedStore: SharedStore | null;
 };
 
 export type Health = {

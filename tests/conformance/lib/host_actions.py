@@ -171,10 +171,10 @@ def make_repository(row, step):
 
 def file_action(row, step):
     """{"file": path, "write"|"mkdir"|"link"|"absent"|"exists"|"json"|"flip"|"truncate"|"append"|
-    "mode"|"edit"|"text"|"fifo"|"sha256"|"same"|"members"|"retar"|"fill"|"list"}"""
+    "mode"|"edit"|"text"|"fifo"|"sha256"|"same"|"members"|"retar"|"fill"|"list"|"chmod"}"""
     known(step, "file", "write", "mkdir", "link", "absent", "exists", "json", "flip", "truncate",
           "append", "mode", "edit", "text", "removeFile", "saveJson", "size", "fifo", "sha256",
-          "same", "members", "retar", "fill", "list")
+          "same", "members", "retar", "fill", "list", "chmod")
     path = pathlib.Path(row.fill(step["file"]))
     for key, function in FILE_VERBS.items():
         if key in step:
@@ -184,6 +184,10 @@ def file_action(row, step):
 def file_write(_row, path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def file_chmod(_row, path, mode):
+    path.chmod(int(mode, 8))
 
 
 def file_fifo(_row, path, _argument):
@@ -273,7 +277,7 @@ FILE_VERBS = {
     "sha256": file_sha256, "same": file_same, "members": file_members, "retar": file_retar,
     "fill": file_fill, "list": file_list,
     "fifo": file_fifo,
-    "write": file_write, "absent": file_absent, "exists": file_exists, "flip": file_flip,
+    "write": file_write, "chmod": file_chmod, "absent": file_absent, "exists": file_exists, "flip": file_flip,
     "truncate": file_truncate, "append": file_append, "edit": file_edit,
     "mkdir": lambda row, path, _: path.mkdir(parents=True, exist_ok=True),
     "link": lambda row, path, target: path.symlink_to(target),
