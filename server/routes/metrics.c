@@ -40,6 +40,7 @@ static void tell_work(struct service *s, struct buf *out)
         [WORK_FILES] = "kind=\"files\"",
         [WORK_ENDS] = "kind=\"ends\"",
         [WORK_LIMIT_ENDS] = "kind=\"ends-at-limit\"",
+        [WORK_SHARES] = "kind=\"uploads\"",
     };
     _Static_assert(ARRAY_SIZE(kinds) == WORK_KINDS, "each kind has a name");
     struct labelled waiting[WORK_KINDS];

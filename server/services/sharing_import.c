@@ -1,5 +1,7 @@
 /* Taking in what another worker has published. */
+#include "base/clock.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/admission.h"
 #include "server/services/sharing_private.h"
 #include "workspace/stream.h"
@@ -64,7 +66,14 @@ struct arrival {
     const char *id;
     const char *digest; /* of the manifest, as the reference says */
     struct sharing_manifest manifest;
+    _Atomic int64_t fetched; /* bytes of blobs */
 };
+
+static void on_moved(void *ctx, int64_t bytes)
+{
+    struct arrival *a = ctx;
+    atomic_fetch_add(&a->fetched, bytes);
+}
 
 static int look_for(struct arrival *a, const char *key, const char *name, int64_t *size,
                     struct error *err)
@@ -93,7 +102,9 @@ static int look_for(struct arrival *a, const char *key, const char *name, int64_
 static int fetch(struct arrival *a, const char *key, const struct objects_target *target,
                  struct error *err)
 {
-    const struct objects_watch watch = sharing_watch(a->sh);
+    struct objects_watch watch = sharing_watch(a->sh);
+    watch.moved = on_moved;
+    watch.ctx = a;
     return objects_get_file(a->sh->objects, key, target, &watch, err);
 }
 
@@ -265,10 +276,13 @@ int sharing_import(struct service *s, const struct sharing_import *request, char
         return -1;
     }
     sharing_manifest_init(&a.manifest);
+    int64_t begun = clock_mono_us();
     int result = fetch_manifest(&a, key, err);
     if (result == 0) {
         result = take_in(&a, request, request->uri, made, err);
     }
+    metrics_transfer(s->metrics, METRICS_DOWNLOAD, result == 0, atomic_load(&a.fetched),
+                     clock_mono_us() - begun);
     if (result == 0) {
         memcpy(id, named, ID_SIZE);
         log_info("shared checkpoint imported", "checkpoint", id, "tenant", request->who.tenant,

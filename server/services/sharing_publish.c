@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "server/metrics.h"
 #include "server/services/sharing_private.h"
 #include "workspace/stream.h"
 
@@ -31,6 +32,7 @@ struct publication {
     char *uri;                     /* owned */
     char digest[DIGEST_TEXT_SIZE]; /* of the manifest */
     int64_t total;
+    int64_t skipped; /* of what is in the store: it was there before */
 };
 
 static void publication_done(struct publication *p)
@@ -191,6 +193,7 @@ static int put_blob(struct publication *p, const char *key, const struct objects
         return -1;
     }
     if (fresh) {
+        p->skipped += source->size;
         on_moved(p, source->size);
         return 0;
     }
@@ -234,6 +237,7 @@ static int send_blobs(struct publication *p, struct error *err)
     const struct objects_source list = list_of(p);
 
     atomic_store(&p->job->sent, 0);
+    p->skipped = 0;
     if (send_blob(p, p->archive_key, &archive, err) != 0) {
         return -1;
     }
@@ -438,7 +442,12 @@ void sharing_run(void *arg)
     struct publication p = {.job = job, .sh = job->service->sharing, .list_fd = -1};
     struct error err = ERROR_INIT;
 
-    if (work(&p, &err) != 0) {
+    int64_t begun = clock_mono_us();
+
+    int result = work(&p, &err);
+    metrics_transfer(job->service->metrics, METRICS_UPLOAD, result == 0,
+                     atomic_load(&job->sent) - p.skipped, clock_mono_us() - begun);
+    if (result != 0) {
         service_name_the_stop(job->service, &err);
         name_failure(&err);
         log_failure(LOG_LEVEL_WARN, &err, "a checkpoint could not be published", "checkpoint",
