@@ -271,7 +271,7 @@ char *live_view_copy(struct live_execution *x, size_t *len, uint64_t *changes)
     char *copy = NULL;
     live_lock(x->service->live);
     *changes = x->changes;
-    if (x->view.text != NULL && x->view.of == x->changes) {
+    if (x->view.text != NULL && x->view.of == x->changes && !x->recording) {
         copy = malloc(x->view.len + 1);
     }
     if (copy != NULL) {
@@ -290,7 +290,7 @@ void live_view_keep(struct live_execution *x, const char *text, size_t len, uint
     }
     memcpy(copy, text, len + 1);
     live_lock(x->service->live);
-    if (x->changes == changes) {
+    if (x->changes == changes && !x->recording) {
         char *old = x->view.text;
         x->view.text = copy;
         x->view.len = len;
@@ -408,15 +408,18 @@ int live_record(struct live_execution *x, void (*change)(struct store_execution 
         next.usage_memory_peak_bytes = x->usage.memory_peak_bytes;
         next.usage_pids_peak = x->usage.pids_peak;
         next.usage_workspace_bytes = x->usage.workspace_bytes;
+        /* The store tells of the change before it is back here. */
+        x->recording = true;
         live_unlock(x->service->live);
         change(&next, ctx);
         result = store_execution_update(x->service->store, &next, err);
+        live_lock(x->service->live);
+        x->recording = false;
+        live_changed(x);
+        live_unlock(x->service->live);
         if (result == 0) {
             store_execution_done(&x->record);
             x->record = next;
-            live_lock(x->service->live);
-            live_changed(x);
-            live_unlock(x->service->live);
         } else {
             store_execution_done(&next);
         }

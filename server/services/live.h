@@ -133,6 +133,8 @@ struct live_execution {
     uint64_t oom_serial;     /* [lock] the item that was running when memory ran out */
 
     uint64_t changes; /* [lock] of what its view shows; see live_changed */
+    bool
+        recording; /* [lock] its record is being written: no view is kept, none that is kept told */
     struct {
         char *text; /* the resource as JSON, or NULL */
         size_t len;

@@ -9,6 +9,8 @@ import {follow, StreamEvent} from './stream';
 import type {Run, RunSummary} from './types';
 import {Action, Dialog, Empty, Facts, Field, Pill, Problem, tellError} from './ui';
 
+const POLL_MS = 1500;
+
 // --- starting one ---
 
 interface Form {
@@ -97,6 +99,14 @@ export function RunsPage() {
     const [starts, setStarts] = useState(false);
     const list = usePaged<RunSummary>('/v1/ptc/runs', {}, (r) => r.runId);
     useChanges((c) => c.type === 'run', list.reload);
+    // Calls have no event of their own here.
+    const runs = list.items.some((r) => r.state !== 'settled');
+    useEffect(() => {
+        if (runs) {
+            const timer = setInterval(list.reload, POLL_MS);
+            return () => clearInterval(timer);
+        }
+    }, [runs]);
     return (
         <div class="page">
             <div class="page-head">

@@ -227,6 +227,7 @@ const OVERSCAN = 8;
 // Draws what can be seen of many rows of one height.
 export function Virtual(p: VirtualProps) {
     const ref = useRef<HTMLDivElement>(null);
+    const lastTop = useRef(0);
     const [view, setView] = useState({top: 0, height: 800});
     const measure = () => {
         const el = ref.current;
@@ -273,7 +274,10 @@ export function Virtual(p: VirtualProps) {
         <div ref={ref} class={`virtual ${p.class ?? ''}`} tabIndex={0} role={p.role} aria-label={p.label}
             onScroll={() => {
                 const el = ref.current!;
-                if (p.stickToEnd && el.scrollTop + el.clientHeight < el.scrollHeight - 4 * p.rowHeight) {
+                // What grows leaves the end behind too, but never goes up.
+                const up = el.scrollTop < lastTop.current;
+                lastTop.current = el.scrollTop;
+                if (p.stickToEnd && up && el.scrollTop + el.clientHeight < el.scrollHeight - p.rowHeight) {
                     p.onLeaveEnd?.();
                 }
                 measure();

@@ -102,6 +102,15 @@ export class Service {
         return text === '' ? null : response.headers.get('content-type').includes('json') ? JSON.parse(text) : text;
     }
 
+    // A line to a command's standard input.
+    async input(executionId, commandId, line = '') {
+        const response = await fetch(`${this.url}/v1/executions/${executionId}/commands/${commandId}/stdin`,
+            {method: 'POST', headers: {'Content-Type': 'application/octet-stream'}, body: `${line}\n`});
+        if (!response.ok) {
+            throw new Error(`standard input: ${response.status} ${await response.text()}`);
+        }
+    }
+
     async everything(target) {
         const items = [];
         for (let cursor = ''; ;) {
