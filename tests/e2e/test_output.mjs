@@ -127,7 +127,7 @@ export default {
         await page.locator('.page-head .pill', {hasText: 'terminated'}).waitFor();
         await page.getByText('Ended').first().waitFor();
         await page.getByRole('listitem').filter({hasText: 'exit 7'}).first().waitFor();
-        await page.getByRole('region', {name: 'Time line'}).getByRole('link').nth(1).waitFor();
+        await page.getByRole('list', {name: 'Commands by time'}).getByRole('listitem').nth(1).waitFor();
         assert.deepEqual(await violations(page), []);
     },
 

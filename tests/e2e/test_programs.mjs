@@ -48,7 +48,7 @@ return {first, said};`);
         const page = await ctx.open();
         await page.getByRole('link', {name: 'Programs'}).click();
         await ctx.service.call('POST', '/v1/ptc/runs?wait=false', {runId: 'waits', description: 'waits for ever',
-            program: 'return await host.never()', bindings: [{global: 'host', functions: ['never']}]});
+            program: 'return await host.never(null)', bindings: [{global: 'host', functions: ['never']}]});
         const row = page.getByRole('listitem').filter({hasText: 'waits for ever'});
         await row.getByText('1 waiting').waitFor();
         await row.getByRole('link').click();

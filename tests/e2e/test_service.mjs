@@ -27,7 +27,7 @@ export default {
         await page.getByRole('heading', {name: 'What the last start found'}).waitFor();
         await page.getByText('No problem was left.').waitFor();
         await page.getByRole('region', {name: 'Host native'}).getByText('available').waitFor();
-        await page.getByRole('region', {name: 'Images'}).getByText(/^base@/).waitFor();
+        await page.getByRole('region', {name: 'Images'}).getByText(/^base@/).first().waitFor();
         assert.deepEqual(await violations(page), []);
         await ctx.shot(page, 'service');
         await page.getByRole('button', {name: /^Theme: auto/}).click();
@@ -144,7 +144,7 @@ export default {
                     await page.getByRole('listitem').filter({hasText: 'exit 3'}).first().waitFor();
                     await check('execution');
                     await page.goto(`${ctx.service.url}/#/service`);
-                    await page.getByRole('region', {name: 'Images'}).getByText(/^base@/).waitFor();
+                    await page.getByRole('region', {name: 'Images'}).getByText(/^base@/).first().waitFor();
                     await check('about');
                 }
             }
