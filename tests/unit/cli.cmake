@@ -1,0 +1,1 @@
+exechost_unit_test(test_cli_options USES cli)
