@@ -1,6 +1,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.75)
+pkg_check_modules(gnutls REQUIRED IMPORTED_TARGET gnutls>=3.7)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl>=7.88)
 pkg_check_modules(archive REQUIRED IMPORTED_TARGET libarchive>=3.6)

@@ -364,10 +364,35 @@ static int check_shared(const struct config *c, struct error *err)
     return 0;
 }
 
+unsigned config_socket_mode(const struct config *config)
+{
+    return (unsigned)strtoul(config->socket_mode, NULL, 8);
+}
+
+static int check_listening(struct config *c, struct error *err)
+{
+    size_t digits = strspn(c->socket_mode, "01234567");
+
+    if (digits < 3 || digits > 4 || c->socket_mode[digits] != '\0' ||
+        config_socket_mode(c) > 0777 || (config_socket_mode(c) & 0200) == 0) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, "socketMode",
+                               "socketMode must be three or four octal digits like 0660");
+    }
+    if ((c->tls_certificate == NULL) != (c->tls_key == NULL)) {
+        return error_set_field(err, ERROR_INVALID_REQUEST,
+                               c->tls_key == NULL ? "tls.key" : "tls.certificate",
+                               "tls.certificate and tls.key must both be given");
+    }
+    if (c->tls_key == NULL) {
+        return 0;
+    }
+    return make_absolute(&c->tls_certificate, err) != 0 ? -1 : make_absolute(&c->tls_key, err);
+}
+
 static int complete(struct config *c, struct error *err)
 {
     config_tokens_complete(c);
-    if (check_ptc(c, err) != 0 || check_shared(c, err) != 0) {
+    if (check_ptc(c, err) != 0 || check_shared(c, err) != 0 || check_listening(c, err) != 0) {
         return -1;
     }
     if (make_absolute(&c->data_dir, err) != 0) {

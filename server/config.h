@@ -122,6 +122,9 @@ struct config {
 #undef X
     char *listen;                   /* "listen", 127.0.0.1:8470 */
     char *data_dir;                 /* "dataDirectory", ./data; made absolute */
+    char *socket_mode;              /* "socketMode": octal digits, "0660" */
+    char *tls_certificate;          /* "tls": {"certificate": …}; absolute; NULL: no TLS */
+    char *tls_key;                  /* "tls": {"key": …}; absolute */
     char *audit_log;                /* "auditLog": path, made absolute; NULL: none */
     char *checkpoint_dir;           /* "checkpointDirectory", <data>/checkpoints; absolute */
     char *docker_socket;            /* "docker": {"socket": …}, /var/run/docker.sock */
@@ -175,6 +178,8 @@ int config_parse(const char *text, size_t len, struct config *out, struct error 
 void config_done(struct config *config);
 /* Prints the table of keys: one line each with key, default, range and what it is. */
 void config_describe(FILE *out);
+/* "socketMode" as a number. */
+unsigned config_socket_mode(const struct config *config);
 /* The roots of a tenant, NULL-ended, or NULL. Borrowed. */
 const char *const *config_ptc_roots_of(const struct config *config, const char *tenant);
 const char *const *config_git_roots_of(const struct config *config, const char *tenant);

@@ -41,10 +41,15 @@ struct config_setting {
     }
 
 static const struct config_setting settings[] = {
-    STRING(NULL, "listen", listen, "127.0.0.1:8470", "HOST:PORT or unix:PATH"),
+    STRING(NULL, "listen", listen, "127.0.0.1:8470", "HOST:PORT, unix:PATH or fd:NUMBER"),
     STRING(NULL, "dataDirectory", data_dir, "./data", "where the service keeps what it knows"),
     STRING(NULL, "checkpointDirectory", checkpoint_dir, NULL,
            "checkpoint files; <dataDirectory>/checkpoints when left out"),
+    STRING(NULL, "socketMode", socket_mode, "0660",
+           "mode of a unix socket that is listened on, octal"),
+    STRING("tls", "certificate", tls_certificate, NULL,
+           "certificate (PEM, with its chain) to speak TLS with; none when left out"),
+    STRING("tls", "key", tls_key, NULL, "its key (PEM)"),
     STRING(NULL, "auditLog", audit_log, NULL,
            "file to which each request to change something is appended; none when left out"),
     STRING("docker", "socket", docker_socket, "/var/run/docker.sock", "the engine's socket"),

@@ -254,6 +254,9 @@ static int listen_http(struct service *s, struct error *err)
         .long_kind = WORK_LONG,
         .timers = s->timers,
         .listen = s->config->listen,
+        .unix_mode = config_socket_mode(s->config),
+        .tls_certificate = s->config->tls_certificate,
+        .tls_key = s->config->tls_key,
         .threads = (unsigned)s->config->port_threads,
         .connections_max = (unsigned)s->config->connections_max,
         .head_timeout_s = (unsigned)s->config->head_timeout_s,
@@ -301,6 +304,30 @@ int service_start(const struct config *config, struct service **out, struct erro
 const char *service_address(const struct service *s)
 {
     return http_server_address(s->http);
+}
+
+static int reload_part(int result, const char *what, const struct error *err)
+{
+    if (result != 0) {
+        log_failure(LOG_LEVEL_ERROR, err, "reloading failed, what was there stays", "part", what,
+                    NULL);
+    }
+    return result;
+}
+
+void service_reload(struct service *s, const struct config *fresh)
+{
+    struct error err = ERROR_INIT;
+    int failed = reload_part(
+        http_server_set_tokens(s->http, fresh->tokens, fresh->token_count, &fresh->quotas, &err),
+        "tokens", &err);
+    error_clear(&err);
+    failed |= reload_part(http_server_reload_tls(s->http, &err), "tls", &err);
+    error_clear(&err);
+    failed |= reload_part(audit_reopen(s->audit, &err), "auditLog", &err);
+    if (failed == 0) {
+        log_info("reloaded", NULL);
+    }
 }
 
 void service_drain(struct service *s)

@@ -84,6 +84,9 @@ struct service {
 /* Opens the store, starts the hosts, reconciles what can be reached, then listens. */
 int service_start(const struct config *config, struct service **out, struct error *err) WARN_UNUSED;
 const char *service_address(const struct service *s);
+/* Takes over tokens and quotas of a configuration, reads certificate and key anew and opens the
+ * record of mutations anew. What fails is logged and stays as it was. The main thread. */
+void service_reload(struct service *s, const struct config *fresh);
 /* No new work from now on; returns when running commands have ended or `drainMs` are over. */
 void service_drain(struct service *s);
 void service_free(struct service *s);

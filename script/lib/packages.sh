@@ -24,7 +24,7 @@ packages_build() {
     need_command gcc gcc
     need_command pkg-config pkg-config
     need_command npm npm
-    need_package libc6-dev libarchive-dev libcurl4-openssl-dev libexpat1-dev libjansson-dev \
+    need_package libc6-dev libarchive-dev libcurl4-openssl-dev libexpat1-dev libgnutls28-dev libjansson-dev \
         libmicrohttpd-dev libseccomp-dev libsqlite3-dev libssl-dev libzstd-dev python3 python3-yaml \
         zlib1g-dev
 }
@@ -54,6 +54,7 @@ packages_test() {
     packages_engine
     packages_objects
     need_command skopeo skopeo
+    need_command openssl openssl
     need_command clang clang
     # One version everywhere: the next one lays out and warns differently.
     need_command clang-format-14 clang-format-14

@@ -14,7 +14,7 @@ enum { HEAPS_MAX = 2 };
 static void print_help(void)
 {
     printf(
-        "usage: exechost serve [--config FILE] [--listen HOST:PORT|unix:PATH] [--data DIR]\n\n"
+        "usage: exechost serve [--config FILE] [--listen HOST:PORT|unix:PATH|fd:N] [--data DIR]\n\n"
         "Keys of the configuration file (JSON), their defaults and ranges. Each scalar one may "
         "also be\n"
         "given in the environment: maxBodyBytes is EXECHOST_MAX_BODY_BYTES, docker.pull is\n"
@@ -40,25 +40,45 @@ static void block_signals(sigset_t *set)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGHUP, &ignore, NULL); /* a closed terminal ends no service */
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-static void wait_for_signal(const sigset_t *set)
+static void reload(struct service *service, const struct config_flags *flags)
+{
+    struct config fresh;
+    struct error err = ERROR_INIT;
+
+    if (config_load(flags, &fresh, &err) != 0) {
+        log_failure(LOG_LEVEL_ERROR, &err, "the configuration can't be read, what was there stays",
+                    NULL);
+        return;
+    }
+    service_reload(service, &fresh);
+    config_done(&fresh);
+}
+
+/* SIGHUP, which a closed terminal sends too, ends nothing. */
+static void wait_for_signal(const sigset_t *set, struct service *service,
+                            const struct config_flags *flags)
 {
     int number = 0;
 
-    while (sigwait(set, &number) != 0) {
+    while (sigwait(set, &number) != 0 || number == SIGHUP) {
+        if (number == SIGHUP) {
+            reload(service, flags);
+        }
+        number = 0;
     }
     log_info("stopping", "signal", number == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
     /* The next one is not caught by anybody: it ends the process. */
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
-static int serve(const struct config *config)
+static int serve(const struct config *config, const struct config_flags *flags)
 {
     struct service *service = NULL;
     struct error err = ERROR_INIT;
@@ -75,11 +95,34 @@ static int serve(const struct config *config)
         log_warn("standard output is closed", NULL);
     }
     log_info("listening", "address", service_address(service), "version", EXECHOST_VERSION, NULL);
-    wait_for_signal(&signals);
+    wait_for_signal(&signals, service, flags);
     service_drain(service);
     service_free(service);
     log_info("stopped", NULL);
     return 0;
+}
+
+/* A service manager that listens hands its socket over as descriptor 3 (sd_listen_fds(3)). False
+ * after a complaint. */
+static bool take_activation(struct config_flags *flags)
+{
+    const char *pid = getenv("LISTEN_PID");
+    const char *count = getenv("LISTEN_FDS");
+    char own[24];
+
+    snprintf(own, sizeof(own), "%ld", (long)getpid());
+    if (pid == NULL || count == NULL || strcmp(pid, own) != 0) {
+        return true;
+    }
+    if (strcmp(count, "1") != 0) {
+        fprintf(stderr, "exechost: one socket can be handed over, not LISTEN_FDS=%s\n", count);
+        return false;
+    }
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    flags->listen = "fd:3";
+    return true;
 }
 
 int command_serve(int argc, char **argv)
@@ -102,11 +145,14 @@ int command_serve(int argc, char **argv)
                 argv[first]);
         return EXIT_USAGE;
     }
+    if (!take_activation(&options.flags)) {
+        return EXIT_USAGE;
+    }
     if (config_load(&options.flags, &config, &err) != 0) {
         return command_fail("configuration", &err);
     }
     log_set_level(config.log_level);
-    status = serve(&config);
+    status = serve(&config, &options.flags);
     config_done(&config);
     return status;
 }

@@ -133,6 +133,7 @@ struct http_server {
     pthread_mutex_t token_lock;
     struct token_set *tokens; /* [token_lock] a reference; the set itself never changes */
     bool loopback_rules;      /* asked for, and not on a unix socket */
+    struct tls *tls;          /* NULL: none */
     char *address;
     char *unix_path; /* to be unlinked at the end, or NULL */
     struct lingerers *linger;
@@ -299,17 +300,39 @@ void wait_stop(struct http_server *s);
  * gone. */
 void wait_probe_peers(struct http_server *s);
 
+/* --- tls.c --- */
+
+/* A certificate with its key, from PEM files. One per process. */
+struct tls;
+int tls_new(const char *certificate, const char *key, struct tls **out,
+            struct error *err) WARN_UNUSED;
+void tls_free(struct tls *t); /* NULL is fine; no connection may be left */
+/* Reads the files anew, for handshakes from now on; on failure what was read stays. */
+int tls_reload(struct tls *t, struct error *err) WARN_UNUSED;
+/* What MHD_OPTION_HTTPS_CERT_CALLBACK takes. */
+typedef void (*tls_retrieve)(void);
+tls_retrieve tls_callback(void);
+/* On a connection's session, without waiting. */
+ssize_t tls_send(void *session, const void *data, size_t len);
+
 /* --- listen.c --- */
 
-/* A listening socket for "HOST:PORT" or "unix:PATH". `loopback_only`: ERROR_INVALID_REQUEST (field
- * "listen") for any other TCP address. Returns owned: the descriptor, the address to print, for
- * unix the path. */
+/* A listening socket for "HOST:PORT", "unix:PATH" or "fd:NUMBER", one that was handed to the
+ * process. `loopback_only`: ERROR_INVALID_REQUEST (field "listen") for any other TCP address.
+ * Returns owned: the descriptor, the address to print, for a unix socket made here the path. */
+struct listener_config {
+    const char *listen;
+    bool loopback_only;
+    unsigned unix_mode;
+    bool tls; /* over TCP it is spoken */
+};
 struct listener {
     int fd;
+    bool is_unix;
     char *address;
     char *unix_path;
 };
-int listener_open(const char *listen, bool loopback_only, struct listener *out,
+int listener_open(const struct listener_config *config, struct listener *out,
                   struct error *err) WARN_UNUSED;
 void listener_done(struct listener *l);
 

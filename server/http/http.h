@@ -73,8 +73,11 @@ struct http_config {
     struct pool *pool;
     unsigned long_kind; /* of the pool's work: what ROUTE_LONG handlers are; the others are 0 */
     struct timers *timers;
-    const char *listen; /* "HOST:PORT" (IPv4, [IPv6] or name) or "unix:PATH" */
-    unsigned threads;   /* event threads */
+    const char *listen; /* "HOST:PORT" (IPv4, [IPv6] or name), "unix:PATH" or "fd:NUMBER" */
+    unsigned unix_mode; /* of the socket's file; 0: 0660 */
+    const char *tls_certificate; /* PEM files, for TCP; NULL: no TLS */
+    const char *tls_key;
+    unsigned threads; /* event threads */
     unsigned connections_max;
     unsigned head_timeout_s;
     const char *const *cors_origins; /* NULL-ended, or NULL */
@@ -96,17 +99,21 @@ struct http_config {
  * server. */
 int http_server_new(const struct http_config *config, struct http_server **out,
                     struct error *err) WARN_UNUSED;
+
+/* How much there is now. */
 struct http_load {
     unsigned connections;
     unsigned requests; /* without their whole answer */
     unsigned streams;
 };
 void http_server_load(struct http_server *s, struct http_load *out);
-/* From the next request on these are the tokens; copied. The server must have had some and gets
- * some: whether it is open to everybody was decided at its start. Requests under way keep theirs.
- */
+
+/* From the next request on these are the tokens and quotas; copied. Whether there are tokens was
+ * decided at the start and stays. Requests under way keep theirs. */
 int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,
-                           struct error *err) WARN_UNUSED;
+                           const struct quotas *quotas, struct error *err) WARN_UNUSED;
+/* Reads certificate and key anew; connections that are open keep theirs. */
+int http_server_reload_tls(struct http_server *s, struct error *err) WARN_UNUSED;
 /* "http://127.0.0.1:8470" or "unix:/path"; borrowed. */
 const char *http_server_address(const struct http_server *s);
 /* From now on what waits and what comes is answered with 503 OVERLOADED. NULL is fine. */

@@ -2,13 +2,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { BACKLOG = 1024, UNIX_MODE = 0660, HOST_MAX = 256, ADDRESS_MAX = 128 };
+enum { BACKLOG = 1024, HOST_MAX = 256, ADDRESS_MAX = 128 };
 
 static const char FIELD[] = "listen";
 
@@ -47,7 +49,7 @@ static int remove_stale_socket(const struct sockaddr_un *address, struct error *
     return 0;
 }
 
-static int open_unix(const char *path, struct listener *out, struct error *err)
+static int open_unix(const char *path, unsigned mode, struct listener *out, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     _cleanup_close_ int fd = -1;
@@ -64,7 +66,7 @@ static int open_unix(const char *path, struct listener *out, struct error *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* On Linux the file takes its mode from the unbound socket: there is no moment with a wider
      * one. */
-    if (fd < 0 || fchmod(fd, UNIX_MODE) != 0 ||
+    if (fd < 0 || fchmod(fd, mode) != 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         listen(fd, BACKLOG) != 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot listen on %s", path);
@@ -75,6 +77,7 @@ static int open_unix(const char *path, struct listener *out, struct error *err)
         listener_done(out);
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
+    out->is_unix = true;
     out->fd = TAKE_FD(fd);
     return 0;
 }
@@ -115,7 +118,7 @@ static bool is_loopback(const struct sockaddr *address)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-static int describe(int fd, struct listener *out)
+static int describe(int fd, bool tls, struct listener *out)
 {
     struct sockaddr_storage bound = {0};
     socklen_t size = sizeof(bound);
@@ -127,16 +130,16 @@ static int describe(int fd, struct listener *out)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return -1;
     }
-    if (asprintf(&out->address, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
-                 host, port) < 0) {
+    if (asprintf(&out->address, bound.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s",
+                 tls ? "https" : "http", host, port) < 0) {
         out->address = NULL;
         return -1;
     }
     return 0;
 }
 
-static int bind_tcp(const struct addrinfo *a, const char *listen_text, struct listener *out,
-                    struct error *err)
+static int bind_tcp(const struct addrinfo *a, const struct listener_config *config,
+                    struct listener *out, struct error *err)
 {
     _cleanup_close_ int fd =
         socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
@@ -144,8 +147,8 @@ static int bind_tcp(const struct addrinfo *a, const char *listen_text, struct li
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
         bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0 ||
-        describe(fd, out) != 0) {
-        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot listen on %s", listen_text);
+        describe(fd, config->tls, out) != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot listen on %s", config->listen);
     }
     out->fd = TAKE_FD(fd);
     return 0;
@@ -169,9 +172,22 @@ static const struct addrinfo *choose(const struct addrinfo *list)
     return list;
 }
 
-static int open_tcp(const char *listen_text, bool loopback_only, struct listener *out,
-                    struct error *err)
+static int check_loopback(const struct sockaddr *address, const struct listener_config *config,
+                          struct error *err)
 {
+    if (config->loopback_only && !is_loopback(address)) {
+        return error_set_field(
+            err, ERROR_INVALID_REQUEST, FIELD,
+            "%s is not loopback, and without tokens the service listens on loopback or a "
+            "unix socket only",
+            config->listen);
+    }
+    return 0;
+}
+
+static int open_tcp(const struct listener_config *config, struct listener *out, struct error *err)
+{
+    const char *listen_text = config->listen;
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     _cleanup_(free_addresses) struct addrinfo *list = NULL;
@@ -181,9 +197,9 @@ static int open_tcp(const char *listen_text, bool loopback_only, struct listener
     int rc;
 
     if (split_host(listen_text, host, &port) != 0) {
-        return error_set_field(err, ERROR_INVALID_REQUEST, FIELD,
-                               "\"%s\" is neither HOST:PORT (IPv6 in brackets) nor unix:PATH",
-                               listen_text);
+        return error_set_field(
+            err, ERROR_INVALID_REQUEST, FIELD,
+            "\"%s\" is none of HOST:PORT (IPv6 in brackets), unix:PATH and fd:NUMBER", listen_text);
     }
     rc = getaddrinfo(host, port, &hints, &list);
     if (rc != 0) {
@@ -191,24 +207,84 @@ static int open_tcp(const char *listen_text, bool loopback_only, struct listener
                                gai_strerror(rc));
     }
     chosen = choose(list);
-    if (loopback_only && !is_loopback(chosen->ai_addr)) {
-        return error_set_field(
-            err, ERROR_INVALID_REQUEST, FIELD,
-            "%s is not loopback, and without tokens the service listens on loopback or a "
-            "unix socket only",
-            listen_text);
+    if (check_loopback(chosen->ai_addr, config, err) != 0) {
+        return -1;
     }
-    return bind_tcp(chosen, listen_text, out, err);
+    return bind_tcp(chosen, config, out, err);
 }
 
-int listener_open(const char *listen_text, bool loopback_only, struct listener *out,
-                  struct error *err)
+/* --- handed to the process --- */
+
+static int flags_of(int fd)
 {
-    static const char prefix[] = "unix:";
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+                   fcntl(fd, F_SETFD, FD_CLOEXEC) != 0
+               ? -1
+               : 0;
+}
+
+static bool listens(int fd)
+{
+    int yes = 0;
+    int type = 0;
+    socklen_t size = sizeof(yes);
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &size) == 0 && yes != 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+static int take_unix(const struct sockaddr_un *bound, struct listener *out)
+{
+    out->is_unix = true;
+    if (asprintf(&out->address, "unix:%.*s", (int)sizeof(bound->sun_path), bound->sun_path) < 0) {
+        out->address = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+/* What made it also removes its path. */
+static int open_handed(const char *number, const struct listener_config *config,
+                       struct listener *out, struct error *err)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t size = sizeof(bound);
+    char *end = NULL;
+    long fd = strtol(number, &end, 10);
+
+    if (*number < '0' || *number > '9' || *end != '\0' || fd < 3 || fd > INT_MAX ||
+        !listens((int)fd) || flags_of((int)fd) != 0 ||
+        getsockname((int)fd, (struct sockaddr *)&bound, &size) != 0) {
+        return error_set_field(err, ERROR_INVALID_REQUEST, FIELD,
+                               "%s is no listening stream socket", config->listen);
+    }
+    if (bound.ss_family == AF_UNIX) {
+        if (take_unix((const struct sockaddr_un *)&bound, out) != 0) {
+            return error_set(err, ERROR_INTERNAL, "out of memory");
+        }
+    } else if (check_loopback((const struct sockaddr *)&bound, config, err) != 0) {
+        return -1;
+    } else if (describe((int)fd, config->tls, out) != 0) {
+        return error_set(err, ERROR_INTERNAL, "cannot tell the address of %s", config->listen);
+    }
+    out->fd = (int)fd;
+    return 0;
+}
+
+int listener_open(const struct listener_config *config, struct listener *out, struct error *err)
+{
+    static const char unix_prefix[] = "unix:";
+    static const char fd_prefix[] = "fd:";
+    const char *text = config->listen;
 
     *out = (struct listener){.fd = -1};
-    if (strncmp(listen_text, prefix, sizeof(prefix) - 1) == 0) {
-        return open_unix(listen_text + sizeof(prefix) - 1, out, err);
+    if (strncmp(text, unix_prefix, sizeof(unix_prefix) - 1) == 0) {
+        return open_unix(text + sizeof(unix_prefix) - 1, config->unix_mode, out, err);
     }
-    return open_tcp(listen_text, loopback_only, out, err);
+    if (strncmp(text, fd_prefix, sizeof(fd_prefix) - 1) == 0) {
+        return open_handed(text + sizeof(fd_prefix) - 1, config, out, err);
+    }
+    return open_tcp(config, out, err);
 }

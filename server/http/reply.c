@@ -247,6 +247,17 @@ static void add_to_raw(void *ctx, const char *name, const char *value)
     head->failed |= buf_addf(&head->text, "%s: %s\r\n", name, value) != 0;
 }
 
+static ssize_t send_now(struct http_exchange *x, const void *data, size_t len)
+{
+    const union MHD_ConnectionInfo *info;
+
+    if (x->server->tls == NULL) {
+        return send(x->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info != NULL ? tls_send(info->tls_session, data, len) : -1;
+}
+
 void reply_send_raw(struct http_exchange *x)
 {
     struct reply *r = &x->reply;
@@ -266,7 +277,7 @@ void reply_send_raw(struct http_exchange *x)
     x->status_sent = r->status;
     if (!head.failed) {
         /* A peer with no room for this in its window has not read anything for long: it is cut. */
-        sent = send(x->fd, head.text.data, head.text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = send_now(x, head.text.data, head.text.len);
         (void)sent;
     }
     buf_done(&head.text);

@@ -9,7 +9,9 @@
  * used, until something comes. Heads of 16 KiB with many fields fit. */
 enum { CONNECTION_MEMORY = 48 * 1024, CONNECTION_MEMORY_STEP = 4096 };
 /* So long a stopping server waits for peers to take their answers. */
-enum { LAST_ANSWERS_SECONDS = 1, HEARTBEAT_MS = 15000 };
+enum { LAST_ANSWERS_SECONDS = 1, HEARTBEAT_MS = 15000, UNIX_MODE = 0660 };
+
+static const char TLS_PRIORITIES[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 /* --- the way of a request --- */
 
@@ -293,6 +295,7 @@ static void destroy(struct http_server *s)
     free(s->address);
     pthread_cond_destroy(&s->changed);
     token_set_unref(s->tokens);
+    tls_free(s->tls);
     pthread_mutex_destroy(&s->token_lock);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -301,21 +304,31 @@ static void destroy(struct http_server *s)
 static int start_daemon(struct http_server *s, const struct http_config *config, int listen_fd,
                         struct error *err)
 {
-    struct MHD_OptionItem pool_size[] = {
-        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)config->threads, NULL}, {MHD_OPTION_END, 0, NULL}};
+    enum { TLS = MHD_USE_TLS, OPTIONS = 4 };
+    struct MHD_OptionItem more[OPTIONS];
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned count = 0;
 
-    if (config->threads < 2) {
-        pool_size[0].option = MHD_OPTION_END; /* a pool of one is refused */
+    if (config->threads > 1) { /* a pool of one is refused */
+        more[count++] =
+            (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)config->threads, NULL};
     }
+    if (s->tls != NULL) {
+        flags |= TLS;
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
+                                                (void *)(uintptr_t)tls_callback()};
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
+                                                (void *)(uintptr_t)TLS_PRIORITIES};
+    }
+    more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     errno = 0;
     s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
-        on_access, s, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        config->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, config->head_timeout_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+        MHD_OPTION_CONNECTION_LIMIT, config->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
+        config->head_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_MEMORY_STEP,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, s,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_ARRAY, pool_size, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (s->daemon == NULL) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot start the HTTP server");
     }
@@ -331,6 +344,33 @@ static void init_changed(struct http_server *s)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &attr);
     pthread_condattr_destroy(&attr);
+}
+
+/* TLS is for TCP: who reaches a unix socket is on this machine already. */
+static int open_listener(struct http_server *s, const struct http_config *config,
+                         struct listener *out, struct error *err)
+{
+    const struct listener_config listen = {
+        .listen = config->listen,
+        .loopback_only = config->loopback_rules,
+        .unix_mode = config->unix_mode != 0 ? config->unix_mode : UNIX_MODE,
+        .tls = config->tls_certificate != NULL,
+    };
+
+    if (listener_open(&listen, out, err) != 0) {
+        return -1;
+    }
+    if (listen.tls && !out->is_unix &&
+        tls_new(config->tls_certificate, config->tls_key, &s->tls, err) != 0) {
+        listener_done(out);
+        return -1;
+    }
+    return 0;
+}
+
+int http_server_reload_tls(struct http_server *s, struct error *err)
+{
+    return s->tls != NULL ? tls_reload(s->tls, err) : 0;
 }
 
 int http_server_new(const struct http_config *config, struct http_server **out, struct error *err)
@@ -364,12 +404,12 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     if (token_set_new(config->tokens, config->token_count, config->quotas, NULL, &s->tokens, err) !=
             0 ||
         linger_new(config->timers, &s->linger, err) != 0 ||
-        listener_open(config->listen, config->loopback_rules, &listener, err) != 0) {
+        open_listener(s, config, &listener, err) != 0) {
         goto fail;
     }
     s->address = TAKE_PTR(listener.address);
     s->unix_path = TAKE_PTR(listener.unix_path);
-    s->loopback_rules = config->loopback_rules && s->unix_path == NULL;
+    s->loopback_rules = config->loopback_rules && !listener.is_unix;
     /* libmicrohttpd closes the socket, also when it fails. */
     if (start_daemon(s, config, TAKE_FD(listener.fd), err) != 0) {
         goto fail;
@@ -396,7 +436,7 @@ void http_server_load(struct http_server *s, struct http_load *out)
 }
 
 int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,
-                           struct error *err)
+                           const struct quotas *quotas, struct error *err)
 {
     struct token_set *set = NULL;
     int result;
@@ -406,7 +446,7 @@ int http_server_set_tokens(struct http_server *s, const struct token *tokens, si
         result = error_set(err, ERROR_INVALID_REQUEST,
                            "whether there are tokens can only be changed by a new start");
     } else {
-        result = token_set_new(tokens, count, NULL, s->tokens, &set, err);
+        result = token_set_new(tokens, count, quotas, s->tokens, &set, err);
     }
     if (result == 0) {
         token_set_unref(s->tokens);
