@@ -65,6 +65,7 @@ static void reload(struct service *service, const struct config_flags *flags)
 static void wait_for_signal(const sigset_t *set, struct service *service,
                             const struct config_flags *flags)
 {
+    sigset_t ending;
     int number = 0;
 
     while (sigwait(set, &number) != 0 || number == SIGHUP) {
@@ -75,7 +76,10 @@ static void wait_for_signal(const sigset_t *set, struct service *service,
     }
     log_info("stopping", "signal", number == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
     /* The next one is not caught by anybody: it ends the process. */
-    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
 }
 
 static int serve(const struct config *config, const struct config_flags *flags)
