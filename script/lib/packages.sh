@@ -62,6 +62,7 @@ packages_test() {
     need_command cppcheck cppcheck
     need_command docker-registry docker-registry
     need_command node nodejs
+    need_command chromium chromium
     need_command npm npm
     need_package libclang-rt-dev libcmocka-dev python3-jsonschema
 }

@@ -46,14 +46,17 @@ function contextOf(options, browser, service) {
                 await page.screenshot({path: path.join(options.screenshots, `${name}.png`)});
             }
         },
+        async stopServices() {
+            for (const own of ctx.services.splice(0)) {
+                await own.stop();
+            }
+        },
         // Ends what a test opened; the faults its pages had.
         async clean() {
             const faults = ctx.windows.flatMap((w) => w.faults);
             await Promise.all(ctx.windows.map((w) => w.close()));
             ctx.windows = [];
-            for (const own of ctx.services.splice(0)) {
-                await own.stop();
-            }
+            await ctx.stopServices();
             return faults;
         },
     };
@@ -97,6 +100,9 @@ async function load(only) {
     return tests;
 }
 
+for (const [signal, status] of [['SIGINT', 130], ['SIGTERM', 143]]) {
+    process.once(signal, () => process.exit(status));
+}
 const options = readOptions();
 options.scratch = mkdtempSync(path.join(os.tmpdir(), 'e2e-'));
 const tests = await load(options.only);

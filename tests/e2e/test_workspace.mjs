@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import {readFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync} from 'node:fs';
+import path from 'node:path';
 
 import {violations} from './lib/browser.mjs';
+import {openStore, slowProxy} from './lib/store.mjs';
 
 async function save(page, button) {
     const [file] = await Promise.all([page.waitForEvent('download'), button.click()]);
@@ -97,5 +99,49 @@ export default {
         await item.getByRole('button', {name: 'Delete…'}).click();
         await dialog.getByRole('button', {name: 'Delete'}).click();
         await page.getByText('No checkpoint yet.').waitFor();
+    },
+
+    async 'sharing: its progress, what is shared, and why it failed'(ctx) {
+        const bucket = `e2e-${process.pid}`;
+        const store = await openStore(ctx.options, mkdtempSync(path.join(ctx.options.scratch, 'store-')), bucket);
+        const proxy = await slowProxy(store.endpoint, 1 << 20);
+        try {
+            const settings = {bucket, region: store.region, credentialsFile: store.credentialsFile, pathStyle: true, maxAttempts: 1};
+            const service = await ctx.startService({sharedStore: {...settings, endpoint: proxy.endpoint}});
+            await service.provision('share-1');
+            await service.exec('share-1', 'head -c 12000000 /dev/urandom > noise');
+            await service.call('POST', '/v1/executions/share-1/checkpoints', {checkpointId: 'shared-1'});
+            const page = await ctx.open({}, service);
+            await page.goto(`${service.url}/#/checkpoints`);
+            const item = page.getByRole('listitem', {name: 'Checkpoint shared-1'});
+            await item.getByRole('button', {name: 'Share'}).click();
+            await item.getByText('uploading', {exact: true}).waitFor();
+            await item.getByRole('meter', {name: 'Upload'}).waitFor();
+            await item.getByText(/ of 11\.\d MiB/).waitFor();
+            assert.deepEqual(await violations(page), []);
+            await ctx.shot(page, 'uploading');
+            proxy.release();
+            await item.getByText('durable', {exact: true}).waitFor();
+            await item.getByText(/^s3:\/\/.*shared-1/).waitFor();
+            await item.getByText(/^sha256:/).waitFor();
+            assert.deepEqual(await violations(page), []);
+            await ctx.shot(page, 'durable');
+            // A store that is not there.
+            const lost = await ctx.startService({sharedStore: {...settings, endpoint: 'http://127.0.0.1:1'}});
+            await lost.provision('share-2');
+            await lost.call('POST', '/v1/executions/share-2/checkpoints', {checkpointId: 'shared-2'});
+            const other = await ctx.open({}, lost);
+            await other.goto(`${lost.url}/#/checkpoints`);
+            const failed = other.getByRole('listitem', {name: 'Checkpoint shared-2'});
+            await failed.getByRole('button', {name: 'Share'}).click();
+            await failed.getByText('failed', {exact: true}).waitFor();
+            await failed.getByText(/CHECKPOINT_UPLOAD_FAILED/).waitFor();
+            assert.equal(await failed.getByRole('button', {name: 'Share'}).isEnabled(), true);
+            await ctx.shot(other, 'upload-failed');
+        } finally {
+            proxy.close();
+            await ctx.stopServices();
+            await store.close();
+        }
     },
 };

@@ -57,7 +57,7 @@ function Upload({c}: {c: Checkpoint}) {
                 <Bar label="Upload" used={c.shared.bytesSent} limit={c.shared.bytesTotal}
                     text={`${bytes(c.shared.bytesSent)} of ${bytes(c.shared.bytesTotal)}`} />
             )}
-            {c.shared.error && <p class="note-line bad">{c.shared.error}</p>}
+            {c.shared.error && <p class="note-line bad">{c.shared.error.detail} ({c.shared.error.code})</p>}
             {c.durability === 'durable' && (
                 <Facts items={[['Shared as', <span class="mono break">{c.shared.uri}</span>],
                     ['Digest', <span class="mono break">{c.shared.digest}</span>],
@@ -115,9 +115,10 @@ function Item({c, store, onChanged}: {c: Checkpoint; store: boolean; onChanged: 
             {restores && <RestoreDialog c={c} onClose={() => setRestores(false)} />}
             {removes && (
                 <Confirm title={`Delete ${c.checkpointId}`} verb="Delete" onClose={() => setRemoves(false)}
-                    text={c.durability === 'durable' ? 'It goes from here. What is shared stays.' : 'What it holds is gone then.'}
-                    onConfirm={async () => {
-                        await send('DELETE', path);
+                    text={c.durability === 'durable' ? 'It goes from here.' : 'What it holds is gone then.'}
+                    choice={c.durability === 'durable' ? 'from the shared store, too' : undefined}
+                    onConfirm={async (shared) => {
+                        await send('DELETE', `${path}${shared ? '?shared=true' : ''}`);
                         tell('good', `${c.checkpointId} was deleted.`);
                         onChanged();
                     }} />

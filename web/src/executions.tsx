@@ -2,7 +2,7 @@
 import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
 
 import {CreateDialog} from './create';
-import {duration, bytes, millis, shortImage, time} from './format';
+import {bytes, duration, millis, shortDuration, shortImage, time} from './format';
 import {go, hrefOf, useChanges, useNow, usePaged} from './hooks';
 import {Change, onChange} from './live';
 import type {Execution} from './types';
@@ -36,7 +36,7 @@ export function LifetimeBar({execution, now, compact}: {execution: Execution; no
         return <span class="dim">{execution.terminatedAt ? `ended ${time(execution.terminatedAt)}` : '–'}</span>;
     }
     return <Bar compact={compact} label="Lifetime used" used={life[1] - life[0]} limit={life[1]}
-        text={`${duration(life[0])} left`} />;
+        text={`${compact ? shortDuration(life[0]) : duration(life[0])} left`} />;
 }
 
 function Row({e, index, now}: {e: Execution; index: number; now: number}) {

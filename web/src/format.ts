@@ -42,6 +42,13 @@ export function duration(ms: number | null | undefined): string {
     return m < 2880 ? `${Math.floor(m / 60)} h ${m % 60} min` : `${Math.floor(m / 1440)} d`;
 }
 
+// The same in one unit.
+export function shortDuration(ms: number): string {
+    const m = ms / 60000;
+    return m < 1 ? `${Math.floor(ms / 1000)} s` : m < 120 ? `${Math.floor(m)} min`
+        : m < 2880 ? `${Math.floor(m / 60)} h` : `${Math.floor(m / 1440)} d`;
+}
+
 // "10 s", "5 min", "1h", "250ms"; a bare number is seconds.
 export function parseDuration(text: string): number {
     const m = /^\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h|d)?\s*$/i.exec(text);

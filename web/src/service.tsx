@@ -2,7 +2,7 @@
 import {bytes, duration, millis, shortImage, time} from './format';
 import {useChanges, useResource} from './hooks';
 import type {Host, Image, Service} from './types';
-import {Empty, Facts, Pill, Problem} from './ui';
+import {Bar, Empty, Facts, Pill, Problem} from './ui';
 
 const COUNTS: [string, string][] = [
     ['adopted', 'adopted: they live on'], ['hostLost', 'ended: gone from their host'],
@@ -59,6 +59,36 @@ function HostCard({host}: {host: Host}) {
     );
 }
 
+const QUANTITIES: [string, string][] = [
+    ['executions', 'Executions'], ['cpus', 'CPUs'], ['memoryBytes', 'Memory'], ['diskBytes', 'Workspaces'],
+    ['commands', 'Commands'], ['runs', 'Programs'], ['storedBytes', 'Stored'],
+];
+
+function amount(name: string, n: number | null): string {
+    return n === null ? '–' : name.endsWith('Bytes') ? bytes(n) : String(n);
+}
+
+// What all tenants together, and whoever asks, may have; what has no bound is left out.
+function Bounds({service}: {service: Service}) {
+    const used = service.capacity as unknown as Record<string, number>;
+    const limits = service.capacity.limits as Record<string, number | null>;
+    const bars = QUANTITIES.flatMap(([name, label]) => {
+        const quota = service.quotas?.[name];
+        const all = limits?.[name] ?? null;
+        return [
+            all === null || used[name] === undefined ? null : [`${label}, of all`, used[name], all, name] as const,
+            !quota || quota.limit === null ? null : [`${label}, yours`, quota.used, quota.limit, name] as const,
+        ].filter((bar) => bar !== null);
+    });
+    return bars.length === 0 ? null : (
+        <div class="bars bounds">
+            {bars.map(([label, use, limit, name]) => (
+                <Bar key={label} label={label} used={use} limit={limit} text={`${amount(name, use)} of ${amount(name, limit)}`} />
+            ))}
+        </div>
+    );
+}
+
 export function ServicePage() {
     const {data: s, error, reload} = useResource<Service>('/v1/host');
     const images = useResource<{items: Image[]}>('/v1/images').data?.items ?? [];
@@ -76,8 +106,9 @@ export function ServicePage() {
                     ['Executions', c.executions], ['Commands running', c.commandsRunning],
                     ['Commands queued', c.commandsQueued], ['CPUs granted', c.cpus],
                     ['Memory granted', bytes(c.memoryBytes)], ['Workspaces granted', bytes(c.diskBytes)],
-                    ['Shared store', s.sharedStore ? 'configured' : 'not configured'],
+                    ['Shared store', s.sharedStore ? `${s.sharedStore.bucket} at ${s.sharedStore.endpoint}` : 'not configured'],
                 ]} />
+                <Bounds service={s} />
             </section>
             <div class="columns">
                 <Reconciliation service={s} />

@@ -84,7 +84,7 @@ export interface Checkpoint {
         uploadedAt: string | null;
         bytesSent: number;
         bytesTotal: number;
-        error: string | null;
+        error: {code: string; detail: string; retryable: boolean} | null;
     } | null;
 }
 
@@ -134,13 +134,15 @@ export interface Service {
         cpus: number;
         memoryBytes: number;
         diskBytes: number;
+        limits: Record<'executions' | 'cpus' | 'memoryBytes' | 'diskBytes' | 'runs', number | null>;
     };
+    quotas: Record<string, {limit: number | null; used: number | null}>;
     lastReconciliation: (Record<string, number> & {
         startedAt: string;
         completedAt: string | null;
         problems: string[];
     }) | null;
-    sharedStore: unknown;
+    sharedStore: {endpoint: string; bucket: string; prefix: string | null} | null;
 }
 
 export interface Image {

@@ -190,16 +190,24 @@ export function Dialog({title, onClose, children}: {
     );
 }
 
-export function Confirm({title, text, verb, onConfirm, onClose}: {
-    title: string; text: string; verb: string; onConfirm: () => Promise<unknown>; onClose: () => void;
+export function Confirm({title, text, verb, choice, onConfirm, onClose}: {
+    title: string; text: string; verb: string; choice?: string;
+    onConfirm: (chosen: boolean) => Promise<unknown>; onClose: () => void;
 }) {
+    const [chosen, setChosen] = useState(false);
     return (
         <Dialog title={title} onClose={onClose}>
             <p>{text}</p>
+            {choice !== undefined && (
+                <label class="check">
+                    <input type="checkbox" checked={chosen} onChange={(e) => setChosen(e.currentTarget.checked)} />
+                    {choice}
+                </label>
+            )}
             <div class="actions">
                 <button type="button" onClick={onClose}>Cancel</button>
                 <Action class="danger" what={title} onAct={async () => {
-                    await onConfirm();
+                    await onConfirm(chosen);
                     onClose();
                 }}>{verb}</Action>
             </div>

@@ -4,6 +4,7 @@ import {createWriteStream, readFileSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
 
 const START_MS = 120000;
+const CALL_MS = 120000;
 
 function nodeFor(root) {
     return path.join(root, 'build/node/bin/node');
@@ -44,6 +45,10 @@ export class Service {
             ['serve', '--config', this.configFile, '--data', this.data, '--listen', this.listen],
             {cwd: this.directory, stdio: ['ignore', 'pipe', 'pipe']});
         this.process.stderr.pipe(log);
+        const mine = this.process;
+        const kill = () => mine.kill('SIGKILL');
+        process.once('exit', kill);
+        mine.once('exit', () => process.off('exit', kill));
         this.ended = new Promise((resolve) => this.process.once('exit', (code, signal) => resolve({code, signal})));
         this.url = await new Promise((resolve, reject) => {
             let text = '';
@@ -78,7 +83,9 @@ export class Service {
             }
         }
         this.process.kill('SIGTERM');
+        const timer = setTimeout(() => this.process.kill('SIGABRT'), CALL_MS);
         const {code, signal} = await this.ended;
+        clearTimeout(timer);
         if (code !== 0) {
             throw new Error(`the service ended with ${code ?? signal}: ${this.log().slice(-2000)}`);
         }
@@ -94,6 +101,7 @@ export class Service {
             headers: {...(this.token && {Authorization: `Bearer ${this.token}`}),
                 ...(json !== undefined && {'Content-Type': 'application/json'}), ...headers},
             body: json === undefined ? undefined : JSON.stringify(json),
+            signal: AbortSignal.timeout(CALL_MS),
         });
         const text = await response.text();
         if (!response.ok) {
