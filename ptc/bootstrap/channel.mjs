@@ -1,7 +1,7 @@
 // The control socket: frames of a big-endian length and UTF-8 JSON. What is sent is written at once,
 // so that a program which never comes back has still said what it said.
-import { writeSync } from 'node:fs';
-import { Socket } from 'node:net';
+const { writeSync } = process.getBuiltinModule('node:fs');
+const { Socket } = process.getBuiltinModule('node:net');
 
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 const CONTROL = 3;

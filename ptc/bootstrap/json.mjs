@@ -1,6 +1,6 @@
 // Lossless JSON of a program's values. Everything it needs is taken before the program runs, nothing
 // recurses, and no array of its own is written by index (a setter on Array.prototype would see it).
-import { types } from 'node:util';
+const { types } = process.getBuiltinModule('node:util');
 
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 const { isArray } = Array;

@@ -196,5 +196,8 @@ delete process.env.ELECTRON_RUN_AS_NODE;
 process.env = create(null);
 process.on('uncaughtException', failThrown);
 process.on('unhandledRejection', failThrown);
-idle = setTimeout(warm, WARM_AFTER_MS);
+idle = setTimeout(() => {
+  warm();
+  encode([1], WARM_AFTER_MS);
+}, WARM_AFTER_MS);
 send('{"type":"ready"}');

@@ -1,7 +1,7 @@
 // What a program prints: console and the standard streams become log entries.
-import { Writable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
-import { inspect } from 'node:util';
+const { Writable } = process.getBuiltinModule('node:stream');
+const { StringDecoder } = process.getBuiltinModule('node:string_decoder');
+const { inspect } = process.getBuiltinModule('node:util');
 
 const quote = JSON.stringify;
 const { freeze, defineProperty } = Object;

@@ -1,6 +1,6 @@
 // From the text of a program to a function: types stripped by Node itself, positions kept.
-import { stripTypeScriptTypes } from 'node:module';
-import { Script, constants } from 'node:vm';
+const { stripTypeScriptTypes } = process.getBuiltinModule('node:module');
+const { Script, constants } = process.getBuiltinModule('node:vm');
 
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 const includes = uncurry(String.prototype.includes);
@@ -11,10 +11,6 @@ const FILE = 'program.ts';
 
 const strip = (text) => stripTypeScriptTypes(text, { mode: 'strip' });
 
-// Loads the compiler while nobody waits for it.
-export function warm() {
-  strip('let a: number = 1;');
-}
 
 function compile(parameters, body) {
   const head = `(async function (${parameters}) { "use strict"; `;
@@ -56,4 +52,10 @@ export function load(names, program) {
     checkBody(names, body);
   }
   return script.runInThisContext();
+}
+
+// Loads the compiler, and what leads from a text to a function, while nobody waits for it.
+export function warm() {
+  strip('let a: number = 1;');
+  load(['a'], 'return a');
 }
