@@ -14,7 +14,10 @@ endif()
 # Landing pads and a shadow stack: each processor has a name of its own for it.
 foreach(flag -fcf-protection=full -mbranch-protection=standard)
     string(MAKE_C_IDENTIFIER "have${flag}" have)
+    # Clang only warns of one that is another processor's.
+    set(CMAKE_REQUIRED_FLAGS -Werror)
     check_c_compiler_flag(${flag} ${have})
+    unset(CMAKE_REQUIRED_FLAGS)
     if(${have})
         target_compile_options(exechost_hardening INTERFACE ${flag})
     endif()
