@@ -136,6 +136,27 @@ static void test_quotas(void **state)
     config_done(&c);
 }
 
+static void test_shared_store(void **state)
+{
+    struct config c = parse("{}");
+
+    (void)state;
+    assert_null(c.shared_endpoint);
+    assert_true(c.shared_path_style);
+    assert_int_equal(c.shared_parallel, 4);
+    config_done(&c);
+    c = parse(
+        "{\"sharedStore\":{\"endpoint\":\"http://h:1\",\"bucket\":\"bucket\",\"prefix\":\"a/b.c\","
+        "\"pathStyle\":false,\"credentialsFile\":\"/c\",\"caFile\":\"/ca\",\"maxAttempts\":2}}");
+    assert_string_equal(c.shared_endpoint, "http://h:1");
+    assert_string_equal(c.shared_region, "us-east-1");
+    assert_string_equal(c.shared_prefix, "a/b.c");
+    assert_false(c.shared_path_style);
+    assert_string_equal(c.shared_credentials, "/c");
+    assert_int_equal(c.shared_attempts, 2);
+    config_done(&c);
+}
+
 static void test_faults_name_the_key(void **state)
 {
     static const struct {
@@ -215,6 +236,17 @@ static void test_faults_name_the_key(void **state)
         {"{\"socketMode\":\"1777\"}", "socketMode"},
         {"{\"socketMode\":\"44\"}", "socketMode"},
         {"{\"socketMode\":\"0444\"}", "socketMode"},
+        {"{\"sharedStore\":{\"bucket\":\"bucket\"}}", "sharedStore"},
+        {"{\"sharedStore\":{\"endpoint\":\"http://h\"}}", "sharedStore"},
+        {"{\"sharedStore\":{\"secretKey\":\"s\"}}", "sharedStore.secretKey"},
+        {"{\"sharedStore\":{\"partBytes\":5242879}}", "sharedStore.partBytes"},
+        {"{\"sharedStore\":{\"region\":\"a:b\"}}", "sharedStore.region"},
+        {"{\"sharedStore\":{\"endpoint\":\"http://h\",\"bucket\":\"B/\"}}", "sharedStore.bucket"},
+        {"{\"sharedStore\":{\"prefix\":\"/a\"}}", "sharedStore.prefix"},
+        {"{\"sharedStore\":{\"prefix\":\"a/\"}}", "sharedStore.prefix"},
+        {"{\"sharedStore\":{\"prefix\":\"a/../b\"}}", "sharedStore.prefix"},
+        {"{\"sharedStore\":{\"prefix\":\"a//b\"}}", "sharedStore.prefix"},
+        {"{\"sharedStore\":{\"prefix\":\"a b\"}}", "sharedStore.prefix"},
         {"{\"quotas\":{\"runs\":1048577}}", "quotas.runs"},
         {"{\"capacity\":{\"cpuFactor\":-1}}", "capacity.cpuFactor"},
         {"{\"graceMs\":3000,\"graceMs\":3000}", ""},
@@ -410,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_everything_set),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_quotas),
+        cmocka_unit_test(test_shared_store),
         cmocka_unit_test(test_faults_name_the_key),
         cmocka_unit_test(test_range_ends_are_taken),
         cmocka_unit_test(test_precedence),

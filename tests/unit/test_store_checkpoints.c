@@ -48,6 +48,38 @@ static void test_rows(void **state)
     assert_code(store_checkpoint_insert(f->store, &again, &err), err, ERROR_INTERNAL);
 }
 
+static void test_sharing(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct store_checkpoint c = checkpoint_row("cp-1");
+    struct store_checkpoint got = {0};
+    const struct store_checkpoint_shared durable = {"durable", "s3://b/k", "sha256:1", 5000,
+                                                    7,         7,          NULL};
+    const struct store_checkpoint_shared failed = {"failed", "s3://b/k", "sha256:1", 0, 3, 7, "{}"};
+
+    assert_ok(store_checkpoint_insert(f->store, &c, &err), err);
+    assert_code(store_checkpoint_set_shared(f->store, "other", "cp-1", &durable, &err), err,
+                ERROR_CHECKPOINT_NOT_FOUND);
+    error_clear(&err);
+    assert_ok(store_checkpoint_set_shared(f->store, "default", "cp-1", &durable, &err), err);
+    fixture_reopen(f);
+    assert_ok(store_checkpoint_get(f->store, "default", "cp-1", &got, &err), err);
+    assert_string_equal(got.durability, "durable");
+    assert_string_equal(got.shared_uri, "s3://b/k");
+    assert_string_equal(got.shared_digest, "sha256:1");
+    assert_int_equal(got.shared_at, 5000);
+    assert_int_equal(got.shared_sent, 7);
+    assert_null(got.shared_error);
+    store_checkpoint_done(&got);
+    assert_ok(store_checkpoint_set_shared(f->store, "default", "cp-1", &failed, &err), err);
+    assert_ok(store_checkpoint_get(f->store, "default", "cp-1", &got, &err), err);
+    assert_int_equal(got.shared_at, 0);
+    assert_int_equal(got.shared_bytes, 7);
+    assert_string_equal(got.shared_error, "{}");
+    store_checkpoint_done(&got);
+}
+
 static size_t count_list(struct store *s, const struct store_checkpoint_filter *filter,
                          int64_t before)
 {
@@ -325,6 +357,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_sharing, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_lists, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_publish_and_read, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_names_lead_nowhere_else, fixture_setup,
