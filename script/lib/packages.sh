@@ -89,6 +89,13 @@ packages_vm() {
     need_command depmod kmod
 }
 
+packages_package() {
+    packages_build
+    need_command debootstrap debootstrap
+    need_command dpkg-shlibdeps dpkg-dev
+    need_package busybox-static
+}
+
 packages_bench() {
     packages_run
     packages_engine
