@@ -16,7 +16,7 @@ export default {
         await ctx.service.provision('live-1', {labels: {team: 'blue'}});
         const row = page.getByRole('row', {name: /live-1/});
         await row.getByText('provisioned').waitFor();
-        await row.getByText(/min .* left/).waitFor();
+        await row.getByText(/\d min left/).waitFor();
         await ctx.service.exec('live-1', 'head -c 9000000 /dev/zero > f');
         await row.getByText(/8\.\d MiB \/ 64 MiB/).waitFor();
         await ctx.service.call('DELETE', '/v1/executions/live-1');

@@ -7,7 +7,7 @@ const require = createRequire(path.join(process.env.EXECHOST_E2E_MODULES, 'x'));
 const {chromium} = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-export const WAIT_MS = 60000;
+export const WAIT_MS = 120000;
 const BINARIES = ['/usr/bin/chromium', '/usr/bin/chromium-browser'];
 
 export async function launch() {
