@@ -55,6 +55,12 @@ static int open_log(const struct store_run_log_name *name, int64_t size, struct 
         store_run_log_close(log);
         return -1;
     }
+    int fault = fault_point("store.run.open");
+    if (fault != 0) {
+        store_run_log_close(log);
+        return error_set_errno(err, ERROR_INTERNAL, fault, "cannot open the log of run %s",
+                               name->run_id);
+    }
     log->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (log->fd < 0 || ftruncate(log->fd, size) != 0 || lseek(log->fd, size, SEEK_SET) < 0) {
         error_set_errno(err, ERROR_INTERNAL, errno, "cannot open the log of run %s", name->run_id);
@@ -96,8 +102,11 @@ int store_run_log_append(struct store_run_log *log, const void *data, size_t len
 
 int store_run_log_sync(struct store_run_log *log, struct error *err)
 {
-    if (fdatasync(log->fd) != 0) {
-        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot sync the log of a run");
+    int fault = fault_point("store.run.fsync");
+
+    if (fault != 0 || fdatasync(log->fd) != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, fault != 0 ? fault : errno,
+                               "cannot sync the log of a run");
     }
     if (!log->named && dir_sync(log->directory, err) != 0) {
         return -1;

@@ -4,7 +4,7 @@
  *
  * File: <directory>/runs/<tenant>/<run id>.ndjson, 0600. A writer belongs to one thread at a time.
  * Appends go to the page cache; `sync` makes them, and on its first call the file's name, durable.
- * Errors as in store.h. */
+ * Fault points store.run.open, .append and .fsync. Errors as in store.h. */
 #ifndef EXECHOST_STORE_RUN_LOG_H
 #define EXECHOST_STORE_RUN_LOG_H
 
