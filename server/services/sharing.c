@@ -289,11 +289,34 @@ bool sharing_is_active(struct service *s, const char *tenant, const char *id)
     return is;
 }
 
-static int check_there(struct service *s, const char *tenant, const char *id, struct error *err)
+/* Whoever is answered that it is under way sees it so, and after a restart it is gone on with. */
+static int announce(struct sharing *sh, struct share_job *job, struct error *err)
 {
     _cleanup_(store_checkpoint_done) struct store_checkpoint row = {0};
+    _cleanup_free_ char *uri = NULL;
+    char key[SHARED_KEY_SIZE];
+    char digest[DIGEST_TEXT_SIZE];
 
-    return store_checkpoint_get(s->store, tenant, id, &row, err);
+    if (store_checkpoint_get(sh->service->store, job->tenant, job->id, &row, err) != 0 ||
+        sharing_manifest_key(sh, job->tenant, job->id, key, err) != 0) {
+        return -1;
+    }
+    if (strcmp(row.durability, "durable") == 0) {
+        return 0;
+    }
+    job->anew = strcmp(row.durability, "local") != 0;
+    uri = sharing_uri(sh, key);
+    if (uri == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    sharing_digest_of(row.manifest, strlen(row.manifest), digest);
+    const struct store_checkpoint_shared shared = {
+        .durability = "uploading",
+        .uri = uri,
+        .digest = digest,
+        .bytes = row.archive_bytes + (int64_t)strlen(row.manifest),
+    };
+    return store_checkpoint_set_shared(sh->service->store, job->tenant, job->id, &shared, err);
 }
 
 int sharing_begin(struct service *s, const char *tenant, const char *id, struct share_job **out,
@@ -301,7 +324,7 @@ int sharing_begin(struct service *s, const char *tenant, const char *id, struct 
 {
     struct sharing *sh = s->sharing;
 
-    if (sharing_check(s, NULL, err) != 0 || check_there(s, tenant, id, err) != 0) {
+    if (sharing_check(s, NULL, err) != 0) {
         return -1;
     }
     struct share_job *made = calloc(1, sizeof(*made));
@@ -312,6 +335,10 @@ int sharing_begin(struct service *s, const char *tenant, const char *id, struct 
     made->refs = 2; /* the registry's and the caller's */
     snprintf(made->tenant, sizeof(made->tenant), "%s", tenant);
     snprintf(made->id, sizeof(made->id), "%s", id);
+    if (!sharing_is_active(s, tenant, id) && announce(sh, made, err) != 0) {
+        free(made);
+        return -1;
+    }
     pthread_mutex_lock(&sh->lock);
     struct share_job *job = active(sh, tenant, id);
     if (job != NULL) {

@@ -23,6 +23,7 @@ struct share_job {
     unsigned refs; /* [lock] */
     char tenant[ID_SIZE];
     char id[ID_SIZE];
+    bool anew;            /* an earlier attempt may have left parts */
     _Atomic int64_t sent; /* bytes that are in the store */
     bool over;            /* [lock] */
     struct error error;   /* [lock] code NONE: durable */

@@ -109,7 +109,7 @@ static int look_at_row(struct publication *p, struct error *err)
         return -1;
     }
     p->durable = strcmp(row.durability, "durable") == 0;
-    p->anew = strcmp(row.durability, "local") != 0 && !p->durable;
+    p->anew = job->anew || strcmp(row.durability, "failed") == 0;
     p->total = row.archive_bytes + (int64_t)strlen(row.manifest);
     sharing_digest_of(row.manifest, strlen(row.manifest), p->digest);
     p->uri = sharing_uri(p->sh, p->manifest_key);

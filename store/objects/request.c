@@ -251,6 +251,8 @@ static void set_body(struct attempt *a)
         curl_easy_setopt(e, CURLOPT_SEEKDATA, a);
         break;
     case METHOD_POST:
+        /* On a kept connection that ends without an answer libcurl sends it again, unseen. */
+        curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(e, CURLOPT_POST, 1L);
         curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->data != NULL ? r->data : "");
         curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->length);
