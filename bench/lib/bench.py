@@ -34,7 +34,7 @@ class Bench:
                        {"docker": {"socket": engine_socket or self.engine_socket},
                         "defaultHost": "docker"})
 
-    def native_service(self):
+    def native_service(self, settings=None):
         """With an image store of its own; `root` is where its image is unpacked."""
         directory = self.path("native")
         done = subprocess.run([self.binary, "image", "import", "--host", "native", "--name", "base",
@@ -43,7 +43,8 @@ class Bench:
         if done.returncode != 0:
             raise WireError(f"the image could not be imported: {done.stderr}")
         service = Service(self.binary, done.stdout.split()[-1], directory,
-                          {"defaultHost": "native", "docker": {"socket": f"{directory}/none"}})
+                          {"defaultHost": "native", "docker": {"socket": f"{directory}/none"},
+                           **(settings or {})})
         service.root = glob.glob(f"{directory}/data/native/images/*/root")[0]
         return service
 

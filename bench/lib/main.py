@@ -4,7 +4,8 @@ import pathlib
 import signal
 import sys
 
-from lib import machine, report, rows_docker, rows_http, rows_native, rows_native_files, rows_ptc
+from lib import (machine, report, rows_docker, rows_http, rows_native, rows_native_files, rows_ptc,
+                 rows_share)
 from lib.bench import Bench
 from lib.wire import WireError
 
@@ -22,6 +23,7 @@ MEASURES = [
     (("native-idle-provision", "native-idle-memory", "native-idle-terminate"), rows_native.idle),
     (("native-output",), rows_native_files.output),
     (("native-checkpoint", "native-restore"), rows_native_files.checkpoint),
+    (("share",), rows_share.sharing),
     (("ptc-paced", "ptc-back-to-back"), rows_ptc.pooled),
     (("ptc-cold",), rows_ptc.cold),
     (("ptc-calls",), rows_ptc.calls),

@@ -21,6 +21,7 @@ class Service:
         config = directory / "config.json"
         config.write_text(json.dumps(settings), encoding="utf-8")
         self.image = image
+        self.data = directory / "data"
         self.log = directory / "log"
         self.live = set()
         self.name = f"bench-{secrets.token_hex(6)}"
@@ -28,7 +29,7 @@ class Service:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [binary, "serve", "--config", str(config), "--listen", "127.0.0.1:0",
-                 "--data", str(directory / "data")],
+                 "--data", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         self.pid = self.process.pid
         self.address = self.wait_listening()

@@ -10,6 +10,8 @@ OBJECTS_MARK=
 # objects_start [ARGUMENT...]: more arguments for tests/objects/servers.
 objects_start() {
     local tries=$((OBJECTS_WAIT_SECONDS * 10)) pid
+    # The script that called this one has started them.
+    [ ! -e "${EXECHOST_OBJECTS:-}" ] || return 0
     mkdir -p "$OBJECTS_DIR"
     # Those that a killed run of these scripts left behind.
     process_end "$(cat "$OBJECTS_DIR/started" 2>/dev/null || echo none)" 10

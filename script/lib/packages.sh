@@ -99,6 +99,7 @@ packages_package() {
 packages_bench() {
     packages_run
     packages_engine
+    packages_objects
     need_command docker-registry docker-registry
 }
 

@@ -1,4 +1,5 @@
 """What the tests of this directory share: one service of the binary under test, and calls to it."""
+import copy
 import importlib.util
 import json
 import pathlib
@@ -16,16 +17,27 @@ class Failure(Exception):
 class Context:
     """One test's: a directory, a service of its own, the images. Any thread may call."""
 
-    def __init__(self, options, directory, lean=False):
+    def __init__(self, options, directory, lean=False, images=None):
+        """`images` are those that the native host needs, None: all."""
+        self.options = options
         self.binary = pathlib.Path(options.binary).resolve()
         self.host = options.host
         self.directory = directory
         self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
-        config = {"native": {"images": str(directory / "images")}}
-        self.service = service.Service(self.binary, directory / "service", config, lean=lean)
+        self.settings = {"native": {"images": str(directory / "images")}}
+        self.service = service.Service(self.binary, directory / "service", self.settings, lean=lean)
         if self.host == "native":
-            native.import_images(self.binary, self.images, self.service.config_path, directory)
+            needed = {name: self.images[name] for name in images or self.images}
+            native.import_images(self.binary, needed, self.service.config_path, directory)
         self.service.start()
+
+    def other(self, name, host, settings, lean=False):
+        """One more of this test, with a service that is not started, and the same images."""
+        more = copy.copy(self)
+        more.host = host
+        more.settings = {**self.settings, **settings}
+        more.service = service.Service(self.binary, self.directory / name, more.settings, lean=lean)
+        return more
 
     def close(self):
         self.service.stop()

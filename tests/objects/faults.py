@@ -40,6 +40,7 @@ class Request:
         self.status = None
         self.taken = 0
         self.given = 0
+        self.over = False  # nothing of it is on its way to the store any more
 
     def operation(self):
         if "uploadId" in self.query:
@@ -238,6 +239,9 @@ class Proxy:
         with self.lock:
             return [request for request in self.seen if fnmatch.fnmatch(request.kind, pattern)]
 
+    def is_idle(self):
+        return all(request.over for request in self.requests())
+
     def count(self, pattern="*", status=None):
         return sum(1 for request in self.requests(pattern) if status in (None, request.status))
 
@@ -273,7 +277,10 @@ class Proxy:
             more = True
             while more:
                 request = Request(await reader.readuntil(b"\r\n\r\n"))
-                more = await Exchange(self, request, reader, writer).run()
+                try:
+                    more = await Exchange(self, request, reader, writer).run()
+                finally:
+                    request.over = True
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -296,6 +303,9 @@ class Exchange:
         await self.fault.before()
         if self.fault.answer:
             return await self.answer_instead()
+        if self.fault.reset_at == 0:  # the store is not to see it at all
+            self.reset()
+            return False
         store_reader, store_writer = await asyncio.open_connection(*self.proxy.upstream, limit=PIECE)
         try:
             return await self.pass_on(store_reader, store_writer)
@@ -333,7 +343,7 @@ class Exchange:
 
     async def take_body(self, store_writer):
         """To the store, or to nobody. False where the fault was to reset the connection."""
-        while self.request.taken < self.request.length or self.fault.reset_at == 0:
+        while self.request.taken < self.request.length:
             if self.fault.reset_at is not None and self.request.taken >= self.fault.reset_at:
                 self.reset()
                 return False

@@ -31,6 +31,7 @@ class Service:
         self.arguments = arguments or []
         self.listen = "127.0.0.1:0"
         self.lean = lean
+        self.environment = {}  # more variables of its processes
         self.directory.mkdir(parents=True, exist_ok=True)
         self.write_config(config)
         self.process = None
@@ -50,7 +51,8 @@ class Service:
                 [self.binary, "serve", "--config", str(self.config_path),
                  "--listen", self.listen, "--data", str(self.data), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-                env={**environment(self.lean), **({"EXECHOST_FAULT": faults} if faults else {})},
+                env={**environment(self.lean), **self.environment,
+                     **({"EXECHOST_FAULT": faults} if faults else {})},
                 start_new_session=True)
         if wait:
             self.wait_listening()
