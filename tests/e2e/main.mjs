@@ -100,8 +100,13 @@ async function load(only) {
     return tests;
 }
 
+// Who is interrupted leaves no execution behind either.
 for (const [signal, status] of [['SIGINT', 130], ['SIGTERM', 143]]) {
-    process.once(signal, () => process.exit(status));
+    process.once(signal, async () => {
+        setTimeout(() => process.exit(status), 15000);
+        await Promise.allSettled([...Service.running].map((s) => s.stop()));
+        process.exit(status);
+    });
 }
 const options = readOptions();
 options.scratch = mkdtempSync(path.join(os.tmpdir(), 'e2e-'));

@@ -15,7 +15,7 @@ export async function launch() {
     if (executablePath === undefined) {
         throw new Error('Chromium is missing: apt-get install chromium');
     }
-    return chromium.launch({executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']});
+    return chromium.launch({executablePath, handleSIGINT: false, handleSIGTERM: false, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']});
 }
 
 // A page with its faults: uncaught errors, refusals by its policy, requests to anywhere else.

@@ -11,6 +11,8 @@ function nodeFor(root) {
 }
 
 export class Service {
+    static running = new Set();
+
     // `config`: keys beside those that every service here has.
     constructor(options, directory, config = {}) {
         this.options = options;
@@ -48,7 +50,11 @@ export class Service {
         const mine = this.process;
         const kill = () => mine.kill('SIGKILL');
         process.once('exit', kill);
-        mine.once('exit', () => process.off('exit', kill));
+        Service.running.add(this);
+        mine.once('exit', () => {
+            process.off('exit', kill);
+            Service.running.delete(this);
+        });
         this.ended = new Promise((resolve) => this.process.once('exit', (code, signal) => resolve({code, signal})));
         this.url = await new Promise((resolve, reject) => {
             let text = '';
