@@ -28,7 +28,7 @@ export default {
         const dialog = page.getByRole('dialog');
         const preview = async (name, text) => {
             await list.getByRole('button', {name, exact: true}).click();
-            await dialog.getByText(text).waitFor();
+            await dialog.locator('.preview, .preview ~ p').filter({hasText: text}).waitFor();
         };
         const close = () => dialog.getByRole('button', {name: 'Close'}).click();
         await preview(`${evil}.html`, evil);
