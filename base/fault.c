@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { ARMED_MAX = 16, SEEN_MAX = 512, HANG_SECONDS = 600, SPEC_MAX = 4096 };
+enum { ARMED_MAX = 16, HANG_SECONDS = 600, SPEC_MAX = 4096 };
 enum { ACTION_KILL = -1, ACTION_HANG = -2 };
 
 struct armed {
@@ -26,8 +26,6 @@ static pthread_mutex_t fault_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char fault_spec[SPEC_MAX];
 static struct armed fault_armed[ARMED_MAX];
 static size_t fault_armed_count;
-static const char *fault_seen[SEEN_MAX];
-static size_t fault_seen_count;
 static int fault_list_fd = -1;
 
 static const struct {
@@ -130,14 +128,6 @@ static void note_visit(const char *name)
 
     if (fault_list_fd < 0) {
         return;
-    }
-    for (size_t i = 0; i < fault_seen_count; i++) {
-        if (strcmp(fault_seen[i], name) == 0) {
-            return;
-        }
-    }
-    if (fault_seen_count < SEEN_MAX) {
-        fault_seen[fault_seen_count++] = name;
     }
     len = snprintf(line, sizeof(line), "%s\n", name);
     if (len > 0 && (size_t)len < sizeof(line) && write(fault_list_fd, line, (size_t)len) != len) {

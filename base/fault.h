@@ -4,7 +4,8 @@
  * EXECHOST_FAULT="name:nth:action[,…]" in the environment arms them once at the first use; `nth`
  * counts from 1, "*" hits every time; action is kill (SIGKILL to the own process), hang (10
  * minutes) or an errno name (EIO, ENOSPC, EPIPE …). EXECHOST_FAULT_LIST=FILE appends the name of
- * each point on its first visit, which is how a driver enumerates them. Any thread. */
+ * a point at each visit, before anything is done: a driver enumerates them so, and sees that one
+ * was reached. Any thread. */
 #ifndef EXECHOST_BASE_FAULT_H
 #define EXECHOST_BASE_FAULT_H
 

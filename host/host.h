@@ -53,6 +53,7 @@ struct host_exec_result {
     bool runner_killed; /* the exit code is the host's word for a runner that was killed: memory may
                          * have been why */
     bool lost;          /* the host lost the command (engine gone, container gone): no result */
+    bool unheard;       /* beside lost: the host never had the command, so nothing of it ran */
     int output_errno;   /* why the host could not keep all output, and ended the execution; 0 */
     bool gone;          /* nothing of the execution runs any more */
     bool timed_out;     /* its time was over while no service was there, and the host ended it */

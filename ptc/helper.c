@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "ptc/internal.h"
 
@@ -88,9 +89,11 @@ static void remove_traces(struct ptc_worker *w)
     struct ptc_engine *e = w->engine;
     int64_t deadline = clock_mono_ms() + e->config.grace_ms;
     while (w->group.count > 0) {
-        if (cgroup_remove(&e->groups, w->group_name) == 0) {
+        int fault = fault_point("ptc.remove");
+        if (fault == 0 && cgroup_remove(&e->groups, w->group_name) == 0) {
             break;
         }
+        errno = fault != 0 ? fault : errno;
         if (errno != EBUSY || clock_mono_ms() > deadline) {
             /* Its host id stays taken: nothing else may meet what still lives. */
             w->stuck = true;

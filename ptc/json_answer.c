@@ -2,17 +2,36 @@
 
 #include <string.h>
 
+enum { UNKNOWN_MAX = 80 };
+
 struct reading {
     struct ptc_text ok;
     struct ptc_text value;
     struct ptc_text message;
     const char *twice;
     bool unknown;
+    char unknown_pointer[UNKNOWN_MAX];
 };
 
 static bool text_is(struct ptc_text text, const char *expected)
 {
     return text.len == strlen(expected) && memcmp(text.data, expected, text.len) == 0;
+}
+
+/* Its JSON pointer, where the name needs no escapes and is no longer than sensible ones are. */
+static void note_unknown(struct reading *r, struct ptc_text key)
+{
+    size_t len = key.len - 2; /* quotes */
+    bool plain = len + 2 <= UNKNOWN_MAX;
+    for (size_t i = 0; plain && i < len; i++) {
+        char c = key.data[i + 1];
+        plain = c > ' ' && c < 0x7f && c != '/' && c != '~' && c != '\\';
+    }
+    if (plain && !r->unknown) {
+        (void)snprintf(r->unknown_pointer, sizeof(r->unknown_pointer), "/%.*s", (int)len,
+                       key.data + 1);
+    }
+    r->unknown = true;
 }
 
 static int note(void *ctx, struct ptc_text key, struct ptc_text value)
@@ -31,7 +50,7 @@ static int note(void *ctx, struct ptc_text key, struct ptc_text value)
         *places[i] = value;
         return 0;
     }
-    r->unknown = true;
+    note_unknown(r, key);
     return 0;
 }
 
@@ -43,7 +62,8 @@ static int refuse(struct error *err, const char *field, const char *why)
 static int judge(const struct reading *r, struct ptc_answer *out, struct error *err)
 {
     if (r->unknown) {
-        return refuse(err, "", "an answer has the members ok, value and message only");
+        return refuse(err, r->unknown_pointer,
+                      "an answer has the members ok, value and message only");
     }
     if (r->twice != NULL) {
         return refuse(err, r->twice, "the member is there twice");

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/fault.h"
 #include "ptc/internal.h"
 #include "ptc/launch/protocol.h"
 #include "ptc/places.h"
@@ -365,6 +366,7 @@ static int start(struct ptc_worker *w, const struct moves *m, const struct args 
     result |= posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
                                                         POSIX_SPAWN_SETSIGMASK);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", w->engine->launch_fd);
+    result = result != 0 ? result : fault_point("ptc.spawn");
     if (result == 0) {
         result = posix_spawn(&w->pid, path, &actions, &attributes, (char *const *)a->list, envp);
     }
@@ -381,6 +383,10 @@ static int make_group(struct ptc_worker *w, struct error *err)
         return 0;
     }
     (void)snprintf(w->group_name, sizeof(w->group_name), "r%lld", (long long)w->slot);
+    int fault = fault_point("ptc.group");
+    if (fault != 0) {
+        return error_set_errno(err, ERROR_HOST_UNAVAILABLE, fault, "making a control group");
+    }
     if (cgroup_below(&e->groups, w->group_name, true, &w->group) != 0) {
         return error_set_errno(err, ERROR_HOST_UNAVAILABLE, errno, "making a control group");
     }

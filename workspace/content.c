@@ -1,5 +1,6 @@
 #include "workspace/content.h"
 
+#include "base/fault.h"
 #include "workspace/entry.h"
 
 #include <errno.h>
@@ -96,7 +97,8 @@ static int open_spool(struct workspace_content *c, struct error *err)
         return error_set(err, ERROR_INTERNAL, "the archive is in no directory");
     }
     memcpy(slash, "/.spool-XXXXXX", sizeof("/.spool-XXXXXX"));
-    c->spool_fd = mkostemp(path, O_CLOEXEC);
+    errno = fault_point("workspace.spool.create");
+    c->spool_fd = errno == 0 ? mkostemp(path, O_CLOEXEC) : -1;
     if (c->spool_fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "making a spool file");
     }

@@ -130,6 +130,7 @@ void link_command_output(struct link *k, const struct shim_event *event)
 static void set_lost(struct host_exec_result *out, const struct shim_event *event)
 {
     out->lost = true;
+    out->unheard = (event->flags & SHIM_UNHEARD) != 0;
     if ((event->flags & SHIM_SPOOL_FAILED) != 0) {
         out->output_errno = event->errnum;
         host_exec_result_say(out, "the output could not be kept: %s",

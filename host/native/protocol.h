@@ -142,6 +142,7 @@ enum shim_result_flags {
     SHIM_SPOOL_FAILED = 32, /* output could not be kept: errnum */
     SHIM_LOST = 64,         /* process 1 went first */
     SHIM_ENDED = 128,       /* nothing runs inside any more; SHIM_GONE does not come */
+    SHIM_UNHEARD = 256,     /* beside SHIM_LOST: that command never came here, nor will it */
 };
 
 struct shim_event {

@@ -1,5 +1,6 @@
 #include "server/http/exchange.h"
 
+#include "base/fault.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -11,6 +12,10 @@ int spool_open(struct http_exchange *x, struct error *err)
 
     if (scratch == NULL) {
         return error_set(err, ERROR_INTERNAL, "there is no directory for bodies");
+    }
+    errno = fault_point("http.spool.create");
+    if (errno != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot make a file for the body");
     }
     x->body_fd = open(scratch, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (x->body_fd < 0) {

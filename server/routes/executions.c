@@ -130,6 +130,14 @@ static json_t *encode_row(struct service *s, const void *row)
     return executions_encode(s, row);
 }
 
+static int host_filter(const char *text, struct error *err)
+{
+    return text == NULL || strcmp(text, "docker") == 0 || strcmp(text, "native") == 0
+               ? 0
+               : error_set_field(err, ERROR_INVALID_REQUEST, "?host",
+                                 "it must be docker or native");
+}
+
 void route_execution_list(struct http_exchange *x)
 {
     struct service *s = http_service(x);
@@ -144,6 +152,7 @@ void route_execution_list(struct http_exchange *x)
     };
     struct store_execution_list list = {0};
     if (state_filter(http_query(x, "state"), &filter.state, &err) != 0 ||
+        host_filter(filter.host, &err) != 0 ||
         label_filter(http_query(x, "label"), key, &value, &err) != 0 ||
         route_page(x, "executions", &page, &err) != 0) {
         route_fail(x, &err);

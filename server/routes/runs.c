@@ -59,6 +59,10 @@ static int resolve(struct http_exchange *x, struct ptc_spec *out, struct error *
         }
         return -1;
     }
+    json_t *bindings = json_object_get(request, "bindings");
+    if (json_is_object(request) && (bindings == NULL || json_is_null(bindings))) {
+        return error_set_field(err, ERROR_PTC_INVALID_REQUEST, "/bindings", "must be an array");
+    }
     return runs_resolve(http_service(x), http_tenant(x), untimed, request, out, err);
 }
 

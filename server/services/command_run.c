@@ -250,6 +250,19 @@ static bool memory_ran_out(const struct command *c)
     return told;
 }
 
+/* The last run of the service had put on record that it starts, and went before the host heard of
+ * it. What has output, or an end in its transcript, was heard of. */
+static bool never_began(const struct command *c)
+{
+    return c->result.unheard && !c->closed && c->captured == 0;
+}
+
+static void record_never_began(struct command *c)
+{
+    command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME,
+                       "the service stopped before the command began");
+}
+
 static void complete(void *arg)
 {
     struct command *c = arg;
@@ -264,13 +277,13 @@ static void complete(void *arg)
         snprintf(detail, sizeof(detail), "the command ran longer than timeoutMs %lld",
                  (long long)c->row.timeout_ms);
         ending_begin(x, END_TIMEOUT, detail);
-    } else if (c->result.lost || c->result.gone) {
+    } else if ((c->result.lost || c->result.gone) && !never_began(c)) {
         ending_begin(x, END_HOST_LOST,
                      c->result.detail[0] != '\0' ? c->result.detail
                                                  : "everything inside has ended");
     }
     if (!live_item_park(&c->item)) {
-        record(c);
+        never_began(c) ? record_never_began(c) : record(c);
         end_alone(c);
     }
 }

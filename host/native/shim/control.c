@@ -89,7 +89,7 @@ static void resume(struct shim *s, const struct shim_request *request)
 {
     const struct command *c = &s->command;
     if (strncmp(c->id, request->command, sizeof(c->id)) != 0) {
-        struct shim_event none = {.type = SHIM_FINISHED, .flags = SHIM_LOST, .errnum = ENOENT};
+        struct shim_event none = {.type = SHIM_FINISHED, .flags = SHIM_LOST | SHIM_UNHEARD};
         memcpy(none.command, request->command, sizeof(none.command));
         shim_answer(s, &none);
         return;

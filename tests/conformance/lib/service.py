@@ -41,7 +41,8 @@ class Service:
     def write_config(self, config):
         self.config_path.write_text(json.dumps(config), encoding="utf-8")
 
-    def start(self, wait=True, faults=None):
+    def start(self, wait=True, faults=None, points=None):
+        """`faults` as EXECHOST_FAULT; the points that are met are listed in the file `points`."""
         if self.process:
             raise ServiceError("the service runs already")
         self.starts += 1
@@ -52,7 +53,8 @@ class Service:
                  "--listen", self.listen, "--data", str(self.data), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
                 env={**environment(self.lean), **self.environment,
-                     **({"EXECHOST_FAULT": faults} if faults else {})},
+                     **({"EXECHOST_FAULT": faults} if faults else {}),
+                     **({"EXECHOST_FAULT_LIST": str(points)} if points else {})},
                 start_new_session=True)
         if wait:
             self.wait_listening()
