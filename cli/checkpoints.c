@@ -4,9 +4,8 @@
 #include "cli/options.h"
 
 #include <string.h>
-#include <time.h>
 
-enum { PATH_SIZE = 1024, LOOK_MS = 200 };
+enum { PATH_SIZE = 1024 };
 
 static const char CHECKPOINT_USAGE[] =
     "usage: exechost checkpoint [--name ID] [--share] EXECUTION\n\n"
@@ -51,16 +50,20 @@ static int parse(int argc, char **argv, const struct option *options, struct wis
     if (argc - optind != 1) {
         return cli_misused(wish->verb, "of what?") + 1;
     }
+    if ((wish->name != NULL && !id_is_valid(wish->name)) ||
+        (wish->host != NULL && !id_is_valid(wish->host))) {
+        return cli_misused(wish->verb, "that is no name") + 1;
+    }
     wish->about = argv[optind];
     return 0;
 }
 
-/* POST of `body` (taken) to PREFIX/ABOUT/SUFFIX. Returns owned. */
+/* POST of `body` (taken; NULL: none) to PREFIX/ABOUT/SUFFIX. Returns owned. */
 static json_t *post(struct cli_client *client, const struct wish *wish, const char *prefix,
                     const char *suffix, json_t *body, struct error *err)
 {
     _cleanup_free_ char *about = cli_escape(wish->about);
-    _cleanup_free_ char *text = json_dumps(body, JSON_COMPACT);
+    _cleanup_free_ char *text = body == NULL ? NULL : json_dumps(body, JSON_COMPACT);
     char path[PATH_SIZE];
     char key[ID_SIZE];
     struct cli_request request = {.method = "POST", .path = path, .json = text, .key = key};
@@ -85,49 +88,57 @@ static const char *text_at(const json_t *object, const char *key)
 
 /* --- share --- */
 
-/* True when there is nothing more to wait for; prints the reference. */
-static bool share_has_ended(const json_t *checkpoint, struct progress *progress, int *result,
-                            struct error *err)
-{
-    const json_t *shared = json_object_get(checkpoint, "shared");
-    const char *durability = text_at(checkpoint, "durability");
+/* How far it has come, looked at beside the request that waits for its end. */
+struct watch {
+    struct cli_client *client;
+    struct progress progress;
+    char path[PATH_SIZE];
+};
 
-    if (strcmp(durability, "durable") == 0) {
-        progress_end(progress);
-        printf("%s %s\n", text_at(shared, "uri"), text_at(shared, "digest"));
-        *result = 0;
-        return true;
+static void look(void *ctx)
+{
+    struct watch *watch = ctx;
+    struct cli_request request = {.method = "GET", .path = watch->path};
+    struct error err = ERROR_INIT;
+    json_t *checkpoint = NULL;
+    const json_t *shared;
+
+    if (!progress_is_due(&watch->progress) ||
+        cli_call_json(watch->client, &request, &checkpoint, &err) != 0) {
+        return;
     }
-    if (strcmp(durability, "uploading") != 0) {
-        progress_end(progress);
-        *result = error_set(err, ERROR_UPLOAD_FAILED, "%s",
-                            text_at(shared, "error")[0] != '\0' ? text_at(shared, "error")
-                                                                : "it was not published");
-        return true;
-    }
-    progress_show(progress, json_integer_value(json_object_get(shared, "bytesSent")),
+    shared = json_object_get(checkpoint, "shared");
+    progress_show(&watch->progress, json_integer_value(json_object_get(shared, "bytesSent")),
                   json_integer_value(json_object_get(shared, "bytesTotal")));
-    return false;
+    json_decref(checkpoint);
 }
 
-static int share(struct cli_client *client, const char *id, struct error *err)
+static int share(struct cli_client *client, const char *server, const char *about,
+                 struct error *err)
 {
-    const struct wish wish = {.about = id};
-    json_t *checkpoint =
-        post(client, &wish, "/v1/checkpoints", "share?wait=false", json_object(), err);
+    _cleanup_client_ struct cli_client *second = cli_client_new(server, err);
+    _cleanup_free_ char *id = cli_escape(about);
+    struct watch watch = {.client = second};
     char path[PATH_SIZE];
-    struct cli_request request = {.method = "GET", .path = path};
-    struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-    struct progress progress;
-    int result = -1;
+    char key[ID_SIZE];
+    struct cli_request request = {
+        .method = "POST", .path = path, .key = key, .tick = look, .tick_ctx = &watch};
+    json_t *checkpoint = NULL;
+    const json_t *shared;
+    int result;
 
-    snprintf(path, sizeof(path), "/v1/checkpoints/%s", text_at(checkpoint, "checkpointId"));
-    progress_init(&progress, "publishing");
-    while (checkpoint != NULL && !share_has_ended(checkpoint, &progress, &result, err)) {
-        nanosleep(&pause, NULL);
-        json_decref(checkpoint);
-        checkpoint = NULL;
-        result = cli_call_json(client, &request, &checkpoint, err);
+    if (second == NULL || id == NULL || strlen(id) > ID_SIZE * 3) {
+        return error_set(err, ERROR_INVALID_REQUEST, "%s is no id", about);
+    }
+    id_generate("key", key);
+    snprintf(watch.path, sizeof(watch.path), "/v1/checkpoints/%s", id);
+    snprintf(path, sizeof(path), "/v1/checkpoints/%s/share", id);
+    progress_init(&watch.progress, "publishing");
+    result = cli_call_json(client, &request, &checkpoint, err);
+    progress_end(&watch.progress);
+    if (result == 0) {
+        shared = json_object_get(checkpoint, "shared");
+        printf("%s %s\n", text_at(shared, "uri"), text_at(shared, "digest"));
     }
     json_decref(checkpoint);
     return result;
@@ -145,7 +156,7 @@ int cli_share(int argc, char **argv)
         return status - 1;
     }
     client = cli_client_new(wish.server, &err);
-    if (client == NULL || share(client, wish.about, &err) != 0) {
+    if (client == NULL || share(client, wish.server, wish.about, &err) != 0) {
         return cli_fail("share", &err);
     }
     return 0;
@@ -169,7 +180,7 @@ static int checkpoint(struct cli_client *client, const struct wish *wish, struct
         return 0;
     }
     fflush(stdout);
-    return share(client, id, err);
+    return share(client, wish->server, id, err);
 }
 
 int cli_checkpoint(int argc, char **argv)

@@ -192,6 +192,9 @@ static int on_progress(void *opaque, curl_off_t down_total, curl_off_t down, cur
             progress_show(x->request->progress, down, down_total);
         }
     }
+    if (x->request->tick != NULL) {
+        x->request->tick(x->request->tick_ctx);
+    }
     return cli_interrupted() ? 1 : 0;
 }
 

@@ -43,6 +43,8 @@ struct cli_request {
     cli_sink_fn sink;   /* NULL: the body goes to the answer */
     void *sink_ctx;
     struct progress *progress; /* NULL: none */
+    void (*tick)(void *ctx);   /* called now and then while the answer is awaited; or NULL */
+    void *tick_ctx;
 };
 
 /* Fails with what the service said, its code in front, or with what was wrong with the connection

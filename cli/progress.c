@@ -57,16 +57,20 @@ void progress_line(const char *what, int64_t done, int64_t total, int64_t elapse
              (int)(done >= total ? 100 : done * 100 / total), done_text, total_text, speed_text);
 }
 
+bool progress_is_due(const struct progress *progress)
+{
+    int64_t now = now_ms();
+
+    return progress->enabled && now - progress->started_ms >= SILENT_MS &&
+           now - progress->shown_ms >= BETWEEN_MS;
+}
+
 void progress_show(struct progress *progress, int64_t done, int64_t total)
 {
     char line[PROGRESS_LINE];
-    int64_t now;
+    int64_t now = now_ms();
 
-    if (!progress->enabled) {
-        return;
-    }
-    now = now_ms();
-    if (now - progress->started_ms < SILENT_MS || now - progress->shown_ms < BETWEEN_MS) {
+    if (!progress_is_due(progress)) {
         return;
     }
     progress_line(progress->what, done, total, now - progress->started_ms, line);

@@ -19,6 +19,8 @@ struct progress {
 void progress_init(struct progress *progress, const char *what);
 /* `total` 0: unknown. May be called as often as one likes. */
 void progress_show(struct progress *progress, int64_t done, int64_t total);
+/* Whether progress_show would show something now: for what has to be asked for first. */
+bool progress_is_due(const struct progress *progress) WARN_UNUSED;
 /* Takes the bar away. */
 void progress_end(struct progress *progress);
 

@@ -259,6 +259,7 @@ static int run(struct cli_client *client, const struct wish *wish)
     struct cli_output output = {0};
     char id[ID_SIZE];
     char path[PATH_SIZE];
+    bool provisioned;
     int status;
 
     id_generate("exec", id);
@@ -270,7 +271,8 @@ static int run(struct cli_client *client, const struct wish *wish)
     }
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
     cli_interrupt_watch();
-    if (provision(client, wish, id, &err) != 0 || execute(client, wish, path, &output, &err) != 0) {
+    provisioned = provision(client, wish, id, &err) == 0;
+    if (!provisioned || execute(client, wish, path, &output, &err) != 0) {
         status = cli_fail("run", &err);
     } else {
         status = told(&output);
@@ -280,7 +282,7 @@ static int run(struct cli_client *client, const struct wish *wish)
         status = EXIT_INTERRUPTED;
     } else if (err.code == ERROR_ALREADY_EXISTS || !cli_client_has_answered(client)) {
         return status; /* somebody else's, or nobody's */
-    } else if (wish->keep) {
+    } else if (wish->keep && provisioned) {
         fprintf(stderr, "exechost: run: kept as %s\n", id);
         return status;
     }

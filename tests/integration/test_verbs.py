@@ -139,6 +139,9 @@ def check_workspace(verbs, context):
     check(restored, b"restored\n", "the execution's id")
     out, _ = verbs.verb("cp", "restored:again/two", "-")
     check(out, b"two\n", "a restored file")
+    _, errors = verbs.verb("share", "kept-1", expect=1)
+    if "SHARED_STORE_NOT_CONFIGURED" not in errors:
+        raise Failure(errors)
     for name in ("kept", "restored"):
         context.expect(204, "DELETE", f"/v1/executions/{name}")
     out, _ = verbs.verb("ps", "-a")
