@@ -129,7 +129,7 @@ static const struct config_setting settings[] = {
 #define X(member, key, def, min, max, what)                                                        \
     {"sharedStore", key,  KIND_NUMBER, offsetof(struct config, member), def, min, max, NULL,       \
      NULL,          NULL, what},
-                CONFIG_SHARED(X)
+                        CONFIG_SHARED(X)
 #undef X
 };
 

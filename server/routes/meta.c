@@ -105,7 +105,7 @@ static int quotas_of(struct http_exchange *x, struct api_quota out[QUOTA_COUNT],
     struct service *s = http_service(x);
     const struct quotas *q = http_quotas(x);
     struct admission_share used;
-    struct store_stored stored;
+    struct store_stored stored = {0};
     if (store_stored_bytes(s->store, http_tenant(x), &stored, err) != 0) {
         return -1;
     }

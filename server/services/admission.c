@@ -240,9 +240,14 @@ void admission_give(struct admission *a, const char *tenant, const struct admiss
 
 void admission_used(struct admission *a, const char *tenant, struct admission_share *out)
 {
+    static const struct admission_share nothing = {0};
     pthread_mutex_lock(&a->lock);
-    struct tenant_share *t = tenant == NULL ? NULL : find(a, tenant);
-    *out = tenant == NULL ? a->used : t == NULL ? (struct admission_share){0} : t->used;
+    const struct admission_share *used = &a->used;
+    if (tenant != NULL) {
+        const struct tenant_share *t = find(a, tenant);
+        used = t == NULL ? &nothing : &t->used;
+    }
+    *out = *used;
     pthread_mutex_unlock(&a->lock);
 }
 
