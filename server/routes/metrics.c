@@ -125,7 +125,7 @@ void route_metrics(struct http_exchange *x)
     static const struct metrics_names names = {reason_name, routes_name};
     struct service *s = http_service(x);
     struct error err = ERROR_INIT;
-    struct store_stored stored;
+    struct store_stored stored = {0};
     _cleanup_buf_ struct buf out;
     buf_init(&out, TEXT_MAX);
     if (store_stored_bytes(s->store, NULL, &stored, &err) != 0) {
