@@ -262,7 +262,7 @@ int admission_storing(struct service *s, const char *tenant, const struct quotas
                       int64_t bytes, struct error *err)
 {
     struct amount m = {"storedBytes", 0, bytes > 0 ? bytes : 1, quotas->stored_bytes, 1};
-    struct store_stored stored;
+    struct store_stored stored = {0};
 
     if (m.max == 0) {
         return 0;
