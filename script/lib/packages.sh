@@ -64,6 +64,7 @@ packages_test() {
     need_command node nodejs
     need_command chromium chromium
     need_command npm npm
+    need_command strace strace
     need_package libclang-rt-dev libcmocka-dev python3-jsonschema
 }
 
