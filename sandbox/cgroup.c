@@ -106,6 +106,43 @@ int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
     return 0;
 }
 
+static int make_group(const struct cgroup_tree *parent, const char *name, struct cgroup_set *out)
+{
+    if (mkdirat(parent->fd, name, 0755) != 0 && errno != EEXIST) {
+        return -1;
+    }
+    int fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    out->trees[out->count++] =
+        (struct cgroup_tree){.version = parent->version, .uses = parent->uses, .fd = fd};
+    return 0;
+}
+
+int cgroup_make_birth(const struct cgroup_set *parents, const char *name, struct cgroup_set *out)
+{
+    int birth = cgroup_birth_fd(parents);
+    *out = (struct cgroup_set)CGROUP_SET_INIT;
+    for (uint32_t i = 0; i < parents->count; i++) {
+        if (parents->trees[i].fd == birth) {
+            return make_group(&parents->trees[i], name, out);
+        }
+    }
+    return 0;
+}
+
+int cgroup_make_others(const struct cgroup_set *parents, const char *name, struct cgroup_set *out)
+{
+    int birth = cgroup_birth_fd(parents);
+    for (uint32_t i = 0; i < parents->count; i++) {
+        if (parents->trees[i].fd != birth && make_group(&parents->trees[i], name, out) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int cgroup_remove(const struct cgroup_set *parents, const char *name)
 {
     int errnum = 0;

@@ -40,6 +40,12 @@ int cgroup_find(struct cgroup_set *roots, struct sandbox_fault *fault) WARN_UNUS
  * hierarchies that lack it are left out of `out`. */
 int cgroup_below(const struct cgroup_set *parents, const char *name, bool make,
                  struct cgroup_set *out) WARN_UNUSED;
+/* The same, made, in two steps: the one group that is to be there before a process is born in it
+ * (cgroup_birth_fd), then the others. On failure what was made stays in `out`. */
+int cgroup_make_birth(const struct cgroup_set *parents, const char *name,
+                      struct cgroup_set *out) WARN_UNUSED;
+int cgroup_make_others(const struct cgroup_set *parents, const char *name,
+                       struct cgroup_set *out) WARN_UNUSED;
 /* Lets groups below have controllers of their own; nothing to do in version 1. */
 int cgroup_delegate(const struct cgroup_set *set) WARN_UNUSED;
 /* Removes the group of that name everywhere. EBUSY while something lives in it. */

@@ -81,10 +81,24 @@ struct native_spawn {
     int64_t deadline_mono_ms;
     struct cancel *cancel;
 };
-/* Starts it and waits until process 1 is up. On success the connection, the greeting and the pid of
- * the child. On failure nothing of it runs. */
-int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct link_start *out,
-                 struct error *err) WARN_UNUSED;
+/* A process of ours that has nothing to do with an execution yet, and ends with its connection. */
+struct native_shim {
+    pid_t pid; /* 0: none */
+    int fd;
+};
+#define NATIVE_SHIM_INIT                                                                           \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+/* Begins to start it: it gets ready while the caller does other things. */
+int native_shim_start(struct native_host *h, struct native_shim *out,
+                      struct error *err) WARN_UNUSED;
+/* Ends one that was given to nobody. */
+void native_shim_done(struct native_shim *shim);
+/* Gives it the execution and waits until process 1 is up. On success the connection, the greeting
+ * and the pid of the child, taken from `shim`. On failure nothing of it runs. */
+int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct native_shim *shim,
+                 struct link_start *out, struct error *err) WARN_UNUSED;
 
 /* --- the operations, one file each --- */
 

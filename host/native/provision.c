@@ -100,9 +100,13 @@ static int start(struct attempt *a, struct error *err)
     };
     struct native_record record = {0};
     struct link_start started = {.fd = -1};
+    _cleanup_(native_shim_done) struct native_shim shim = NATIVE_SHIM_INIT;
+    if (native_shim_start(a->h, &shim, err) != 0) {
+        return error_in_phase(err, PHASE_START);
+    }
     int result = write_record(a, &record, err);
     a->made = result == 0 || err->code != ERROR_RUNTIME;
-    if (result == 0 && native_spawn(a->h, &spawn, &started, err) != 0) {
+    if (result == 0 && native_spawn(a->h, &spawn, &shim, &started, err) != 0) {
         result = error_in_phase(err, PHASE_START);
     }
     if (result == 0) {

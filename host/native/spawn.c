@@ -219,37 +219,53 @@ static int greet(const struct native_spawn *spawn, int fd, struct shim_event *ou
                                    : error_set(err, ERROR_RUNTIME, "the shim speaks out of turn");
 }
 
-int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct link_start *out,
-                 struct error *err)
+int native_shim_start(struct native_host *h, struct native_shim *out, struct error *err)
 {
-    _cleanup_(gifts_done) struct gifts g;
     int pair[2];
     pid_t pid;
-    if (collect(h, spawn, &g, err) != 0) {
-        return -1;
-    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return error_set_errno(err, ERROR_RUNTIME, errno, "making a socket");
     }
-    _cleanup_close_ int ours = pair[0];
-    int result = fault_point("native.spawn");
-    result = result != 0 ? result : start_process(h->shim_fd, pair[1], &pid);
+    int result = start_process(h->shim_fd, pair[1], &pid);
     close(pair[1]);
     if (result != 0) {
+        close(pair[0]);
         return error_set_errno(err, ERROR_RUNTIME, result, "starting the shim");
     }
-    struct shim_event greeting;
-    int fault = fault_point("native.started");
-    if (fault != 0) {
-        error_set_errno(err, ERROR_RUNTIME, fault, "starting the shim");
-    }
-    if (fault != 0 || send_start(h, spawn, &g, ours, err) != 0 ||
-        greet(spawn, ours, &greeting, err) != 0) {
-        (void)kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    *out = (struct native_shim){.pid = pid, .fd = pair[0]};
+    return 0;
+}
+
+void native_shim_done(struct native_shim *shim)
+{
+    if (shim->pid > 0) {
+        (void)kill(shim->pid, SIGKILL);
+        while (waitpid(shim->pid, NULL, 0) < 0 && errno == EINTR) {
         }
+        shim->pid = 0;
+    }
+    cleanup_close(&shim->fd);
+    shim->fd = -1;
+}
+
+static int pass_fault(const char *point, struct error *err)
+{
+    int fault = fault_point(point);
+    return fault == 0 ? 0 : error_set_errno(err, ERROR_RUNTIME, fault, "starting the shim");
+}
+
+int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct native_shim *shim,
+                 struct link_start *out, struct error *err)
+{
+    _cleanup_(gifts_done) struct gifts g;
+    struct shim_event greeting;
+    if (collect(h, spawn, &g, err) != 0 || pass_fault("native.spawn", err) != 0 ||
+        send_start(h, spawn, &g, shim->fd, err) != 0 || pass_fault("native.started", err) != 0 ||
+        greet(spawn, shim->fd, &greeting, err) != 0) {
+        native_shim_done(shim);
         return -1;
     }
-    *out = (struct link_start){.fd = TAKE_FD(ours), .child = pid, .greeting = greeting};
+    *out = (struct link_start){.fd = TAKE_FD(shim->fd), .child = shim->pid, .greeting = greeting};
+    shim->pid = 0;
     return 0;
 }

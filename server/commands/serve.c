@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Many short-lived threads' worth of heaps would keep memory that one or two can share. */
-enum { HEAPS_MAX = 2 };
+/* Many short-lived threads' worth of heaps would keep memory that one or two can share. What a
+ * request needs and frees is kept for the next one instead of going to the kernel and back. */
+enum { HEAPS_MAX = 2, MAPPED_LEAST = 256 * 1024, HEAP_TOP_MAX = 512 * 1024 };
 
 static void print_help(void)
 {
@@ -89,6 +90,8 @@ static int serve(const struct config *config, const struct config_flags *flags)
     sigset_t signals;
 
     mallopt(M_ARENA_MAX, HEAPS_MAX);
+    mallopt(M_MMAP_THRESHOLD, MAPPED_LEAST);
+    mallopt(M_TRIM_THRESHOLD, HEAP_TOP_MAX);
     raise_file_limit();
     block_signals(&signals);
     if (service_start(config, &service, &err) != 0) {

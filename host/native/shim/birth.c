@@ -6,9 +6,17 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-static int make_groups(struct shim *s, struct sandbox_fault *fault)
+static int make_birth_group(struct shim *s, struct sandbox_fault *fault)
 {
-    if (cgroup_below(&s->parents, s->start.cgroup, true, &s->group) != 0) {
+    if (cgroup_make_birth(&s->parents, s->start.cgroup, &s->group) != 0) {
+        return sandbox_fail(fault, "make the cgroups");
+    }
+    return 0;
+}
+
+static int make_other_groups(struct shim *s, struct sandbox_fault *fault)
+{
+    if (cgroup_make_others(&s->parents, s->start.cgroup, &s->group) != 0) {
         return sandbox_fail(fault, "make the cgroups");
     }
     return 0;
@@ -81,12 +89,12 @@ static int raise_init(struct shim *s, const struct sandbox_mounts *mounts,
                       struct sandbox_fault *fault)
 {
     const struct init_request go = {.type = INIT_GO};
-    /* It works at its mounts while it is put into the groups. */
+    /* It works at its mounts while groups are made, and it is put into them. */
     if (fork_init(s, mounts, fault) != 0) {
         return -1;
     }
     if (sandbox_map_identity(s->init_pid, &s->identity, fault) != 0 ||
-        limit_groups(s, fault) != 0) {
+        make_other_groups(s, fault) != 0 || limit_groups(s, fault) != 0) {
         return -1;
     }
     /* Where it is gone already it has said why. */
@@ -99,7 +107,7 @@ int birth(struct shim *s, struct sandbox_fault *fault)
     struct sandbox_mounts mounts = SANDBOX_MOUNTS_INIT;
     int result = make_mounts(s, &mounts, fault);
     if (result == 0) {
-        result = make_groups(s, fault);
+        result = make_birth_group(s, fault);
     }
     if (result == 0) {
         result = raise_init(s, &mounts, fault);
