@@ -5,7 +5,7 @@ import signal
 import sys
 
 from lib import (machine, report, rows_docker, rows_http, rows_native, rows_native_files, rows_ptc,
-                 rows_share)
+                 rows_scale, rows_share)
 from lib.bench import Bench
 from lib.wire import WireError
 
@@ -27,6 +27,10 @@ MEASURES = [
     (("ptc-paced", "ptc-back-to-back"), rows_ptc.pooled),
     (("ptc-cold",), rows_ptc.cold),
     (("ptc-calls",), rows_ptc.calls),
+    (("native-busy",), rows_scale.busy),
+    (("event-streams-memory", "event-streams-get"), rows_scale.streams),
+    (("ended-list", "ended-start"), rows_scale.records),
+    (("requests-memory",), rows_scale.requests),
 ]
 NAMES = [name for names, _ in MEASURES for name in names]
 
