@@ -34,7 +34,7 @@ static const struct field FIELDS[] = {ALL(MEMBER)};
 static const struct field_table TABLE = {FIELDS, ARRAY_SIZE(FIELDS), NULL, 0};
 
 static const struct sql_points INSERT_POINTS = SQL_POINTS_POWER_LOSS("checkpoint.insert");
-static const struct sql_points SHARE_POINTS = SQL_POINTS("checkpoint.share");
+static const struct sql_points SHARE_POINTS = SQL_POINTS_POWER_LOSS("checkpoint.share");
 static const struct sql_points DELETE_POINTS = SQL_POINTS_POWER_LOSS("checkpoint.delete");
 
 void store_checkpoint_done(struct store_checkpoint *c)
