@@ -319,6 +319,34 @@ static int announce(struct sharing *sh, struct share_job *job, struct error *err
     return store_checkpoint_set_shared(sh->service->store, job->tenant, job->id, &shared, err);
 }
 
+static struct share_job *job_new(struct service *s, const char *tenant, const char *id)
+{
+    struct share_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        job->service = s;
+        job->refs = 2; /* the registry's and the caller's */
+        snprintf(job->tenant, sizeof(job->tenant), "%s", tenant);
+        snprintf(job->id, sizeof(job->id), "%s", id);
+    }
+    return job;
+}
+
+/* The job that is there, or else `made`; one of them alone writes the row. */
+static struct share_job *enlist(struct sharing *sh, struct share_job *made)
+{
+    pthread_mutex_lock(&sh->lock);
+    struct share_job *job = active(sh, made->tenant, made->id);
+    if (job != NULL) {
+        job->refs++;
+    } else {
+        job = made;
+        TAILQ_INSERT_TAIL(&sh->jobs, made, entry);
+    }
+    pthread_mutex_unlock(&sh->lock);
+    return job;
+}
+
 int sharing_begin(struct service *s, const char *tenant, const char *id, struct share_job **out,
                   struct error *err)
 {
@@ -327,31 +355,19 @@ int sharing_begin(struct service *s, const char *tenant, const char *id, struct 
     if (sharing_check(s, NULL, err) != 0) {
         return -1;
     }
-    struct share_job *made = calloc(1, sizeof(*made));
+    struct share_job *made = job_new(s, tenant, id);
     if (made == NULL) {
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
-    made->service = s;
-    made->refs = 2; /* the registry's and the caller's */
-    snprintf(made->tenant, sizeof(made->tenant), "%s", tenant);
-    snprintf(made->id, sizeof(made->id), "%s", id);
-    if (!sharing_is_active(s, tenant, id) && announce(sh, made, err) != 0) {
+    struct share_job *job = enlist(sh, made);
+    if (job != made) {
         free(made);
+    } else if (announce(sh, job, err) != 0) {
+        sharing_finish(job, err);
+        share_job_unref(job);
         return -1;
-    }
-    pthread_mutex_lock(&sh->lock);
-    struct share_job *job = active(sh, tenant, id);
-    if (job != NULL) {
-        job->refs++;
-        free(made);
-        made = NULL;
     } else {
-        job = made;
-        TAILQ_INSERT_TAIL(&sh->jobs, job, entry);
-    }
-    pthread_mutex_unlock(&sh->lock);
-    if (made != NULL) {
-        pool_submit_kind_always(s->pool, WORK_SHARES, sharing_run, made);
+        pool_submit_kind_always(s->pool, WORK_SHARES, sharing_run, job);
     }
     *out = job;
     return 0;

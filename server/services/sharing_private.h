@@ -73,6 +73,8 @@ bool sharing_id_of_key(const char *prefix, const char *key, char id[ID_SIZE]);
 
 /* Runs a job to its end; on a worker. */
 void sharing_run(void *job);
+/* Ends a job with its outcome: who waits is told, the registry's reference is gone. */
+void sharing_finish(struct share_job *job, const struct error *err);
 /* Asks the store once how it takes conditional writes; blocks. */
 int sharing_probe(struct sharing *sh, struct error *err) WARN_UNUSED;
 /* Waits for the key to be free of other jobs of this service. */

@@ -297,11 +297,11 @@ int sharing_probe(struct sharing *sh, struct error *err)
 static int put_manifest(struct publication *p, bool only_if_absent, struct error *err)
 {
     const struct objects_watch watch = sharing_watch(p->sh);
-    const char *text = p->reading->files.manifest;
+    const char *manifest = p->reading->files.manifest;
+    const struct objects_text text = {manifest, strlen(manifest), only_if_absent};
     enum objects_put_result done;
 
-    return objects_put(p->sh->objects, p->manifest_key, text, strlen(text), only_if_absent, &watch,
-                       &done, err);
+    return objects_put(p->sh->objects, p->manifest_key, &text, &watch, &done, err);
 }
 
 /* Where the store does not help: look, write, read back. Of two that write at the same moment each
@@ -420,7 +420,7 @@ static int work(struct publication *p, struct error *err)
     return result;
 }
 
-static void finish(struct share_job *job, const struct error *err)
+void sharing_finish(struct share_job *job, const struct error *err)
 {
     struct service *s = job->service;
     struct sharing *sh = s->sharing;
@@ -457,5 +457,5 @@ void sharing_run(void *arg)
         log_info("checkpoint published", "checkpoint", job->id, "tenant", job->tenant, NULL);
     }
     publication_done(&p);
-    finish(job, &err);
+    sharing_finish(job, &err);
 }

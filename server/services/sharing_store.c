@@ -24,7 +24,8 @@ static int walk(struct sharing *sh, const char *prefix, visit_fn visit, void *ct
 
     while (result == 0 && more) {
         struct objects_list list = {0};
-        if (objects_list(sh->objects, prefix, after, PAGE, &watch, &list, err) != 0) {
+        const struct objects_page page = {prefix, after, PAGE};
+        if (objects_list(sh->objects, &page, &watch, &list, err) != 0) {
             return -1;
         }
         for (size_t i = 0; result == 0 && i < list.count; i++) {
@@ -236,8 +237,9 @@ static int walk_page(struct listing *l, struct error *err)
     }
     while (more) {
         struct objects_list list = {0};
-        int result = objects_list(l->sh->objects, prefix, after[0] != '\0' ? after : NULL,
-                                  l->page->limit + 1, &watch, &list, err);
+        const struct objects_page page = {prefix, after[0] != '\0' ? after : NULL,
+                                          l->page->limit + 1};
+        int result = objects_list(l->sh->objects, &page, &watch, &list, err);
         for (size_t i = 0; result == 0 && i < list.count; i++) {
             result = visit_item(l, &list.items[i], err);
             snprintf(after, sizeof(after), "%s", list.items[i].key);

@@ -100,9 +100,14 @@ enum objects_put_result {
     OBJECTS_PUT_EXISTS,      /* only if absent: there is one, nothing has changed */
     OBJECTS_PUT_UNSUPPORTED, /* only if absent: the store does not know such writes */
 };
-int objects_put(struct objects *o, const char *key, const void *data, size_t len,
-                bool only_if_absent, const struct objects_watch *watch,
-                enum objects_put_result *out, struct error *err) WARN_UNUSED;
+struct objects_text {
+    const void *data; /* borrowed */
+    size_t len;
+    bool only_if_absent;
+};
+int objects_put(struct objects *o, const char *key, const struct objects_text *text,
+                const struct objects_watch *watch, enum objects_put_result *out,
+                struct error *err) WARN_UNUSED;
 
 /* Whether the store honours writes that must not replace; tried on an object of its own below
  * `prefix`, which is taken away again. */
@@ -150,8 +155,13 @@ struct objects_list {
 };
 void objects_list_done(struct objects_list *list);
 
-/* Objects by key, those after `after` (NULL: from the first), at most `max` (1..1000). */
-int objects_list(struct objects *o, const char *prefix, const char *after, int max,
+/* A page of objects by key. */
+struct objects_page {
+    const char *prefix;
+    const char *after; /* NULL: from the first */
+    int max;           /* 1..1000 */
+};
+int objects_list(struct objects *o, const struct objects_page *page,
                  const struct objects_watch *watch, struct objects_list *out,
                  struct error *err) WARN_UNUSED;
 /* All uploads of that prefix that are under way, of whoever. */

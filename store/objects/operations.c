@@ -135,9 +135,8 @@ static void hex_of(const void *data, size_t len, char out[SHA256_HEX_SIZE])
     memcpy(out, text + strlen("sha256:"), SHA256_HEX_SIZE);
 }
 
-int objects_put(struct objects *o, const char *key, const void *data, size_t len,
-                bool only_if_absent, const struct objects_watch *watch,
-                enum objects_put_result *out, struct error *err)
+int objects_put(struct objects *o, const char *key, const struct objects_text *text,
+                const struct objects_watch *watch, enum objects_put_result *out, struct error *err)
 {
     char sha256[SHA256_HEX_SIZE];
     const struct objects_request request = {
@@ -145,23 +144,23 @@ int objects_put(struct objects *o, const char *key, const void *data, size_t len
         .method = METHOD_PUT,
         .key = key,
         .sha256 = sha256,
-        .only_if_absent = only_if_absent,
+        .only_if_absent = text->only_if_absent,
         .fd = -1,
-        .data = data,
-        .length = (int64_t)len,
+        .data = text->data,
+        .length = (int64_t)text->len,
         .watch = objects_watch_or_none(watch),
     };
     _cleanup_response_ struct objects_response response;
 
-    hex_of(data, len, sha256);
+    hex_of(text->data, text->len, sha256);
     if (objects_perform(o, &request, &response, err) != 0) {
         return -1;
     }
     if (objects_succeeded(&response)) {
         *out = OBJECTS_PUT_DONE;
-    } else if (only_if_absent && (response.status == 412 || response.status == 409)) {
+    } else if (text->only_if_absent && (response.status == 412 || response.status == 409)) {
         *out = OBJECTS_PUT_EXISTS;
-    } else if (only_if_absent && response.status == 501) {
+    } else if (text->only_if_absent && response.status == 501) {
         *out = OBJECTS_PUT_UNSUPPORTED;
     } else {
         return objects_refused(o, &request, &response, err);
@@ -172,7 +171,8 @@ int objects_put(struct objects *o, const char *key, const void *data, size_t len
 int objects_probe_conditional(struct objects *o, const char *prefix,
                               const struct objects_watch *watch, bool *honoured, struct error *err)
 {
-    static const char text[] = "whether writes that must not replace are honoured here\n";
+    static const char content[] = "whether writes that must not replace are honoured here\n";
+    struct objects_text text = {content, strlen(content), false};
     char id[ID_SIZE];
     _cleanup_free_ char *key = NULL;
     enum objects_put_result result = OBJECTS_PUT_DONE;
@@ -184,10 +184,11 @@ int objects_probe_conditional(struct objects *o, const char *prefix,
         key = NULL;
         return out_of_memory(err);
     }
-    if (objects_put(o, key, text, strlen(text), false, watch, &result, err) != 0) {
+    if (objects_put(o, key, &text, watch, &result, err) != 0) {
         return -1;
     }
-    failed = objects_put(o, key, text, strlen(text), true, watch, &result, err);
+    text.only_if_absent = true;
+    failed = objects_put(o, key, &text, watch, &result, err);
     if (objects_delete(o, key, watch, &undo) != 0 && failed == 0) {
         *err = undo;
         failed = -1;
@@ -231,7 +232,7 @@ static int list(struct objects *o, const char *query, const char *root,
     return 0;
 }
 
-int objects_list(struct objects *o, const char *prefix, const char *after, int max,
+int objects_list(struct objects *o, const struct objects_page *page,
                  const struct objects_watch *watch, struct objects_list *out, struct error *err)
 {
     _cleanup_buf_ struct buf query;
@@ -239,11 +240,11 @@ int objects_list(struct objects *o, const char *prefix, const char *after, int m
     char count[16];
 
     buf_init(&query, QUERY_MAX);
-    snprintf(count, sizeof(count), "%d", max);
+    snprintf(count, sizeof(count), "%d", page->max);
     if (objects_url_query(&query, "list-type", "2") != 0 ||
         objects_url_query(&query, "max-keys", count) != 0 ||
-        objects_url_query(&query, "prefix", prefix) != 0 ||
-        (after != NULL && objects_url_query(&query, "start-after", after) != 0)) {
+        objects_url_query(&query, "prefix", page->prefix) != 0 ||
+        (page->after != NULL && objects_url_query(&query, "start-after", page->after) != 0)) {
         return out_of_memory(err);
     }
     if (list(o, buf_str(&query), "ListBucketResult", watch, &answer, err) != 0) {

@@ -321,26 +321,29 @@ static int send_all(struct upload *u, struct error *err)
     return 0;
 }
 
+static int add_escaped(struct buf *text, const char *value)
+{
+    int result = 0;
+
+    for (const char *c = value; result == 0 && *c != '\0'; c++) {
+        switch (*c) {
+        case '"': result = buf_add_str(text, "&quot;"); break;
+        case '&': result = buf_add_str(text, "&amp;"); break;
+        case '<': result = buf_add_str(text, "&lt;"); break;
+        default: result = buf_add_char(text, *c); break;
+        }
+    }
+    return result;
+}
+
 static int completion(const struct upload *u, struct buf *text)
 {
     if (buf_add_str(text, "<CompleteMultipartUpload>") != 0) {
         return -1;
     }
     for (unsigned i = 0; i < u->part_count; i++) {
-        if (buf_addf(text, "<Part><PartNumber>%u</PartNumber><ETag>", i + 1) != 0) {
-            return -1;
-        }
-        for (const char *c = u->parts[i].etag; *c != '\0'; c++) {
-            const char *escaped = *c == '"'   ? "&quot;"
-                                  : *c == '&' ? "&amp;"
-                                  : *c == '<' ? "&lt;"
-                                              : NULL;
-
-            if (escaped != NULL ? buf_add_str(text, escaped) != 0 : buf_add_char(text, *c) != 0) {
-                return -1;
-            }
-        }
-        if (buf_add_str(text, "</ETag></Part>") != 0) {
+        if (buf_addf(text, "<Part><PartNumber>%u</PartNumber><ETag>", i + 1) != 0 ||
+            add_escaped(text, u->parts[i].etag) != 0 || buf_add_str(text, "</ETag></Part>") != 0) {
             return -1;
         }
     }
