@@ -25,6 +25,11 @@
     X(upload_max, "maxUploadBytes", 1073741824, 1048576, 1099511627776,                            \
       "largest file or archive sent as a request body")                                            \
     X(head_timeout_s, "idleTimeoutSeconds", 30, 1, 3600, "an idle or half-sent request is cut")    \
+    X(whole_head_s, "headTimeoutSeconds", 60, 1, 3600,                                             \
+      "for the whole head of a request, of a kept connection as long after its idle time")         \
+    X(whole_body_s, "bodyTimeoutSeconds", 60, 1, 3600,                                             \
+      "for its whole body, and a second more for each minBodyBytesPerSecond")                      \
+    X(body_rate, "minBodyBytesPerSecond", 4096, 1, 1073741824, "slower bodies are cut")            \
     X(grace_ms, "graceMs", 3000, 100, 60000, "the end of a killed command is awaited that long")   \
     X(drain_ms, "drainMs", 10000, 0, 600000, "running commands get that long at SIGTERM")          \
     X(provision_timeout_ms, "provisionTimeoutMs", 120000, 1000, 3600000,                           \

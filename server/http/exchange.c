@@ -23,6 +23,7 @@ struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection 
     x->connection = c;
     info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     x->fd = info != NULL ? info->connect_fd : -1;
+    x->peer = s->deadlines != NULL ? deadline_peer(c) : NULL;
     atomic_init(&x->refs, 1);
     pthread_mutex_init(&x->lock, NULL);
     x->phase = EXCHANGE_HEAD;

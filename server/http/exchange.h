@@ -10,6 +10,7 @@
 #ifndef EXECHOST_SERVER_HTTP_EXCHANGE_H
 #define EXECHOST_SERVER_HTTP_EXCHANGE_H
 
+#include "server/http/deadline.h"
 #include "server/http/http.h"
 #include "server/http/linger.h"
 #include "server/http/router.h"
@@ -71,7 +72,8 @@ struct wait_request {
 struct http_exchange {
     struct http_server *server;
     struct MHD_Connection *connection;
-    int fd; /* of the connection; borrowed */
+    int fd;            /* of the connection; borrowed */
+    struct peer *peer; /* likewise; NULL: it has no deadlines */
     atomic_uint refs;
 
     pthread_mutex_t lock;
@@ -137,6 +139,7 @@ struct http_server {
     char *address;
     char *unix_path; /* to be unlinked at the end, or NULL */
     struct lingerers *linger;
+    struct deadlines *deadlines; /* NULL: none */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -79,7 +79,10 @@ struct http_config {
     const char *tls_key;
     unsigned threads; /* event threads */
     unsigned connections_max;
-    unsigned head_timeout_s;
+    unsigned head_timeout_s; /* of idleness */
+    unsigned whole_head_s;   /* a head is there since the connection's start; 0: no bound on both */
+    unsigned whole_body_s;   /* a body is there since its head … */
+    int64_t body_rate;       /* … and a second more for so many bytes of it */
     const char *const *cors_origins; /* NULL-ended, or NULL */
     bool
         loopback_rules; /* no tokens: listens on loopback or unix only; over TCP Host must be a

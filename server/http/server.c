@@ -127,6 +127,7 @@ static enum MHD_Result on_request_complete(struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
 
+    deadline_request_read(x->peer);
     if (x->reply.status != 0) {
         return reply_send(x);
     }
@@ -162,10 +163,12 @@ static enum MHD_Result on_head(struct http_exchange *x, const struct request_lin
 {
     struct error err = ERROR_INIT;
 
+    deadline_head_read(x->peer);
     if (head_check(x, line, &err) != 0) {
         http_reply_error(x, &err);
     }
     if (x->reply.status != 0 && answers_at_head(x)) {
+        deadline_request_read(x->peer);
         keep_for_linger(x);
         return reply_send(x);
     }
@@ -197,6 +200,7 @@ static enum MHD_Result on_body(struct http_exchange *x, const char *data, size_t
 {
     struct error err = ERROR_INIT;
 
+    deadline_body_grew(x->peer, *size);
     if (x->reply.status != 0) {
         *size = 0; /* refused at its head */
         return MHD_YES;
@@ -257,6 +261,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
     (void)c;
     (void)code;
     if (x != NULL) {
+        deadline_request_over(x->peer);
         exchange_completed(x);
     }
 }
@@ -282,6 +287,7 @@ static int copy_origins(struct http_server *s, const char *const *origins)
 
 static void destroy(struct http_server *s)
 {
+    deadlines_free(s->deadlines);
     linger_free(s->linger);
     if (s->unix_path != NULL) {
         unlink(s->unix_path);
@@ -304,7 +310,7 @@ static void destroy(struct http_server *s)
 static int start_daemon(struct http_server *s, const struct http_config *config, int listen_fd,
                         struct error *err)
 {
-    enum { TLS = MHD_USE_TLS, OPTIONS = 4 };
+    enum { TLS = MHD_USE_TLS, OPTIONS = 5 };
     struct MHD_OptionItem more[OPTIONS];
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     unsigned count = 0;
@@ -319,6 +325,10 @@ static int start_daemon(struct http_server *s, const struct http_config *config,
                                                 (void *)(uintptr_t)tls_callback()};
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
                                                 (void *)(uintptr_t)TLS_PRIORITIES};
+    }
+    if (s->deadlines != NULL) {
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_NOTIFY_CONNECTION,
+                                                (intptr_t)deadline_on_connection, s};
     }
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     errno = 0;
@@ -346,6 +356,20 @@ static void init_changed(struct http_server *s)
     pthread_condattr_destroy(&attr);
 }
 
+static int make_deadlines(struct http_server *s, const struct http_config *config,
+                          struct error *err)
+{
+    const struct deadline_config deadlines = {
+        .head_ms = (int64_t)config->whole_head_s * 1000,
+        .idle_ms = (int64_t)config->head_timeout_s * 1000,
+        .body_ms = (int64_t)config->whole_body_s * 1000,
+        .body_rate = config->body_rate,
+    };
+
+    return config->whole_head_s != 0 ? deadlines_new(&deadlines, config->timers, &s->deadlines, err)
+                                     : 0;
+}
+
 /* TLS is for TCP: who reaches a unix socket is on this machine already. */
 static int open_listener(struct http_server *s, const struct http_config *config,
                          struct listener *out, struct error *err)
@@ -366,11 +390,6 @@ static int open_listener(struct http_server *s, const struct http_config *config
         return -1;
     }
     return 0;
-}
-
-int http_server_reload_tls(struct http_server *s, struct error *err)
-{
-    return s->tls != NULL ? tls_reload(s->tls, err) : 0;
 }
 
 int http_server_new(const struct http_config *config, struct http_server **out, struct error *err)
@@ -403,7 +422,7 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
     }
     if (token_set_new(config->tokens, config->token_count, config->quotas, NULL, &s->tokens, err) !=
             0 ||
-        linger_new(config->timers, &s->linger, err) != 0 ||
+        linger_new(config->timers, &s->linger, err) != 0 || make_deadlines(s, config, err) != 0 ||
         open_listener(s, config, &listener, err) != 0) {
         goto fail;
     }
@@ -421,39 +440,6 @@ int http_server_new(const struct http_config *config, struct http_server **out, 
 fail:
     destroy(s);
     return -1;
-}
-
-void http_server_load(struct http_server *s, struct http_load *out)
-{
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-
-    out->connections = info != NULL ? info->num_connections : 0;
-    out->streams = atomic_load(&s->streams);
-    pthread_mutex_lock(&s->lock);
-    out->requests = s->exchanges;
-    pthread_mutex_unlock(&s->lock);
-}
-
-int http_server_set_tokens(struct http_server *s, const struct token *tokens, size_t count,
-                           const struct quotas *quotas, struct error *err)
-{
-    struct token_set *set = NULL;
-    int result;
-
-    pthread_mutex_lock(&s->token_lock);
-    if (token_set_is_open(s->tokens) != (count == 0)) {
-        result = error_set(err, ERROR_INVALID_REQUEST,
-                           "whether there are tokens can only be changed by a new start");
-    } else {
-        result = token_set_new(tokens, count, quotas, s->tokens, &set, err);
-    }
-    if (result == 0) {
-        token_set_unref(s->tokens);
-        s->tokens = set;
-    }
-    pthread_mutex_unlock(&s->token_lock);
-    return result;
 }
 
 const char *http_server_address(const struct http_server *s)
