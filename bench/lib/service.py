@@ -81,6 +81,7 @@ class Service:
         pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
 
     def stop(self):
+        self.connection.close()  # it may have been idle for too long to be kept by the other side
         for execution in list(self.live):
             try:
                 self.terminate(execution)
