@@ -71,8 +71,8 @@ bool sharing_id_of_key(const char *prefix, const char *key, char id[ID_SIZE]);
 
 /* --- parts --- */
 
-/* Runs a job to its end; on a worker. */
-void sharing_run(void *job);
+/* Runs a share_job to its end; on a worker. */
+void sharing_run(void *arg);
 /* Ends a job with its outcome: who waits is told, the registry's reference is gone. */
 void sharing_finish(struct share_job *job, const struct error *err);
 /* Asks the store once how it takes conditional writes; blocks. */
@@ -98,7 +98,8 @@ int sharing_manifest_fetch(struct sharing *sh, const char *key, struct sharing_m
 /* ERROR_CHECKPOINT_INVALID when it is no manifest. */
 int sharing_manifest_decode(struct sharing_manifest *out, struct error *err) WARN_UNUSED;
 
-/* Looks after the store: uploads that nobody ends, blobs that nothing refers to; on a worker. */
-void sharing_sweep(void *sharing);
+/* Looks after the store of a struct sharing: uploads that nobody ends, blobs that nothing refers
+ * to; on a worker. */
+void sharing_sweep(void *arg);
 
 #endif
