@@ -61,7 +61,7 @@ def measure(bench, store, directory):
 
         def ours():
             made = checkpoint()
-            spent, shared = timed(service.call, "POST", f"/v1/checkpoints/{made}/share", {})
+            spent, shared = timed(service.call, "POST", f"/v1/checkpoints/{made}/share")
             if shared["durability"] != "durable":
                 raise WireError(f"not shared: {shared}")
             service.call("DELETE", f"/v1/checkpoints/{made}")

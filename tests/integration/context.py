@@ -23,6 +23,7 @@ class Context:
         self.binary = pathlib.Path(options.binary).resolve()
         self.host = options.host
         self.directory = directory
+        self.timeout = 180  # of a call, in seconds
         self.images = json.loads(pathlib.Path(options.images).read_text(encoding="utf-8"))
         self.settings = {"native": {"images": str(directory / "images")}}
         self.service = service.Service(self.binary, directory / "service", self.settings, lean=lean)
@@ -71,12 +72,12 @@ class Context:
     def say(self, text):
         print(f"     {text}", flush=True)
 
-    def call(self, method, path, body=None, json=None, headers=None, timeout=180):
+    def call(self, method, path, body=None, json=None, headers=None, timeout=None):
         headers = dict(headers or {})
         if json is not None:
             body = encode(json)
             headers["Content-Type"] = "application/json"
-        return client.call(self.service.address, method, path, headers, body, timeout)
+        return client.call(self.service.address, method, path, headers, body, timeout or self.timeout)
 
     def expect(self, status, method, path, body=None, json=None, headers=None):
         answer = self.call(method, path, body, json, headers)

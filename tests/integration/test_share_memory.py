@@ -30,6 +30,7 @@ def run(context):
         # With the defaults of sharing: parts as large and as many as they come.
         maker, taker = (place.worker(lean=True, multipartBytes=None, partBytes=None) for _ in range(2))
         for worker in (maker, taker):
+            worker.context.timeout = 1800
             worker.listed()
         home = maker.provision({"memoryBytes": 2 * size + (256 << 20), "diskBytes": size + (64 << 20)})
         made = maker.make(random_file(size), home)
