@@ -115,7 +115,13 @@ static bool is_loopback(const struct sockaddr *address)
 
         return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     }
-    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+
+        memcpy(&v6, address, sizeof(v6));
+        return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+    }
+    return false;
 }
 
 static int describe(int fd, bool tls, struct listener *out)
