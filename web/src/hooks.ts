@@ -133,12 +133,13 @@ export function usePaged<T>(path: string, params: Record<string, string | undefi
         now.current = {...now.current, ...change};
         setState(now.current);
     };
-    const again = useRef(false);
+    // What was asked for while a request was under way.
+    const again = useRef({head: false, more: false});
 
     const ask = async (head: boolean) => {
         const mine = now.current;
         if (mine.busy) {
-            again.current ||= head;
+            again.current[head ? 'head' : 'more'] = true;
             return;
         }
         set({busy: true});
@@ -156,15 +157,18 @@ export function usePaged<T>(path: string, params: Record<string, string | undefi
             }
             set({busy: false, error: error as ApiError});
         }
-        if (again.current) {
-            again.current = false;
+        const {head: headToo, more: moreToo} = again.current;
+        again.current = {head: false, more: moreToo && headToo};
+        if (headToo) {
             void ask(true);
+        } else if (moreToo && now.current.cursor !== null) {
+            void ask(false);
         }
     };
 
     useLayoutEffect(() => {
         if (now.current.base !== base || !now.current.loaded) {
-            again.current = false;
+            again.current = {head: false, more: false};
             set({...empty, busy: false});
             void ask(true);
         }
