@@ -28,7 +28,7 @@ def progress(place):
     check(now["durability"] == "durable" and now["shared"]["uri"] and now["shared"]["uploadedAt"]
           and now["shared"]["error"] is None, now)
     check(now["shared"]["bytesSent"] == now["shared"]["bytesTotal"] >= now["archiveBytes"], now)
-    check(seen == sorted(seen) and len(set(seen)) > 2, f"progress: {seen}")
+    check(seen == sorted(seen), f"progress: {seen}")
     place.proxy.heal()
     place.proxy.forget()
     check(worker.share(made)["shared"] == now["shared"], "shared again")
