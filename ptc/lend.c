@@ -20,16 +20,40 @@ enum { TRACE_MS = 10000, TRACE_MAX = 64 * 1024, MODE = 0755, PIECE = 1024 * 1024
 
 /* --- libraries --- */
 
-static int copy_library(int to, const char *path, const char *name, struct error *err)
+/* The time is set last, so only a whole copy has the original's. */
+static bool is_copied(int to, const char *name, const struct stat *original)
 {
-    _cleanup_close_ int in = open(path, O_RDONLY | O_CLOEXEC);
-    _cleanup_close_ int out =
-        in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, MODE);
-    ssize_t n = out < 0 || fchmod(out, MODE) != 0 ? -1 : 1;
+    struct stat st;
+    return fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           st.st_size == original->st_size && st.st_mtim.tv_sec == original->st_mtim.tv_sec &&
+           st.st_mtim.tv_nsec == original->st_mtim.tv_nsec;
+}
+
+static int copy_bytes(int in, int out, const struct stat *original)
+{
+    const struct timespec times[2] = {original->st_mtim, original->st_mtim};
+    ssize_t n = fchmod(out, MODE) != 0 ? -1 : 1;
     while (n > 0) {
         n = sendfile(out, in, NULL, PIECE);
     }
-    return n == 0 ? 0 : error_set_errno(err, ERROR_INTERNAL, errno, "copying %s", path);
+    return n == 0 && futimens(out, times) == 0 ? 0 : -1;
+}
+
+static int copy_library(int to, const char *path, const char *name, struct error *err)
+{
+    struct stat original;
+    _cleanup_close_ int in = open(path, O_RDONLY | O_CLOEXEC);
+    if (in < 0 || fstat(in, &original) != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "opening %s", path);
+    }
+    if (is_copied(to, name, &original)) {
+        return 0;
+    }
+    _cleanup_close_ int out =
+        openat(to, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, MODE);
+    return out >= 0 && copy_bytes(in, out, &original) == 0
+               ? 0
+               : error_set_errno(err, ERROR_INTERNAL, errno, "copying %s", path);
 }
 
 /* A line of the loader's: "NAME => PATH (…)", or "PATH (…)" for the loader itself. */

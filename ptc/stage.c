@@ -2,10 +2,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "ptc/files.h"
+#include "ptc/inside/protocol.h"
 #include "ptc/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -94,6 +97,19 @@ static int put_both_etc(int root, struct error *err)
                : copy_file(root, "/etc/resolv.conf", "etc-host/resolv.conf", err);
 }
 
+/* Copies of libraries are kept from one life of the service to the next: a disk that has become
+ * full meanwhile would not hold them again. `aside` is where they are while the rest is made anew.
+ */
+static void keep_libraries(const struct ptc_engine *e, bool aside)
+{
+    char within[PATH_MAX];
+    char beside[PATH_MAX];
+    (void)snprintf(within, sizeof(within), "%s/lent/" INSIDE_LIBRARIES, e->stage);
+    (void)snprintf(beside, sizeof(beside), "%s.libraries", e->stage);
+    /* Neither has to be there; a directory that is full is not replaced. */
+    (void)(aside ? rename(within, beside) : rename(beside, within));
+}
+
 static int put_lent(struct ptc_engine *e, struct error *err)
 {
     struct error missing = ERROR_INIT;
@@ -104,6 +120,7 @@ static int put_lent(struct ptc_engine *e, struct error *err)
     if (e->lent_fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "making a directory to lend");
     }
+    keep_libraries(e, false);
     if (put_file(e->lent_fd, "node", "", 0, err) != 0 || put_bootstrap(e->lent_fd, err) != 0) {
         return -1;
     }
@@ -122,6 +139,7 @@ int ptc_stage_make(struct ptc_engine *e, struct error *err)
         return error_set(err, ERROR_INTERNAL, "the data directory's path is too long");
     }
     e->stage = buf_take(&path, NULL);
+    keep_libraries(e, true);
     if (dir_empty(e->stage, DIR_MODE, err) != 0 || chmod(e->stage, DIR_MODE) != 0) {
         return err->code != ERROR_NONE
                    ? -1
@@ -143,6 +161,7 @@ void ptc_stage_remove(struct ptc_engine *e)
 {
     struct error ignored = ERROR_INIT;
     if (e->stage != NULL) {
+        keep_libraries(e, true);
         (void)!dir_remove(e->stage, &ignored);
     }
     free(e->stage);
