@@ -265,7 +265,8 @@ int native_spawn(struct native_host *h, const struct native_spawn *spawn, struct
         native_shim_done(shim);
         return -1;
     }
-    *out = (struct link_start){.fd = TAKE_FD(shim->fd), .child = shim->pid, .greeting = greeting};
+    *out = (struct link_start){.child = shim->pid, .greeting = greeting};
+    out->fd = TAKE_FD(shim->fd);
     shim->pid = 0;
     return 0;
 }
