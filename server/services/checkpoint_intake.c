@@ -3,10 +3,7 @@
 #include "server/services/checkpoints_private.h"
 #include "workspace/archive.h"
 
-#include <errno.h>
 #include <string.h>
-
-enum { READ_SIZE = 256 * 1024 };
 
 /* What a checkpoint made here could not have. Whether it may be restored is asked by restore, by
  * the rules of that day. */
@@ -38,46 +35,6 @@ static int look(struct service *s, const struct checkpoint_intake *i, struct err
     return 1;
 }
 
-static int digest_of_file(int fd, char out[DIGEST_TEXT_SIZE], struct error *err)
-{
-    _cleanup_free_ char *data = malloc(READ_SIZE);
-    struct digest *digest = digest_new();
-    int64_t at = 0;
-    ssize_t n = -1;
-    while (data != NULL && (n = pread(fd, data, READ_SIZE, at)) != 0) {
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            break;
-        }
-        digest_update(digest, data, (size_t)n);
-        at += n;
-    }
-    digest_final(digest, out);
-    digest_free(digest);
-    return n == 0 ? 0
-                  : error_set_errno(err, ERROR_INTERNAL, data == NULL ? ENOMEM : errno,
-                                    "cannot read the archive");
-}
-
-/* What the reader found is a consequence where the archive as a whole is another: that is told
- * first. */
-static void name_digest(const struct checkpoint_intake *i,
-                        const struct store_checkpoint_draft *draft, struct error *err)
-{
-    const char *expected = i->manifest->facts.archive_digest;
-    char digest[DIGEST_TEXT_SIZE];
-    struct error found = *err;
-    struct error unread = ERROR_INIT;
-    if (i->shared == NULL || err->code != ERROR_CHECKPOINT_INVALID ||
-        digest_of_file(draft->archive_fd, digest, &unread) != 0 || strcmp(digest, expected) == 0) {
-        return;
-    }
-    error_set(err, ERROR_CHECKPOINT_INVALID, "archive: its digest is %s, the manifest says %s (%s)",
-              digest, expected, found.detail);
-}
-
 /* What is verified is what is published: the draft's own files. */
 static int fill_draft(struct service *s, const struct checkpoint_intake *i,
                       const struct store_checkpoint_draft *draft, struct error *err)
@@ -90,9 +47,6 @@ static int fill_draft(struct service *s, const struct checkpoint_intake *i,
     }
     int result = workspace_reader_run(reader, NULL, s->stop, err);
     workspace_reader_free(reader);
-    if (result != 0) {
-        name_digest(i, draft, err);
-    }
     return result;
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { RANGE_BYTES = 16 * 1024 * 1024, THREADS_MAX = 16 };
+enum { RANGE_BYTES = 16 * 1024 * 1024, THREADS_MAX = 16, READ_SIZE = 256 * 1024 };
 
 /* A file being fetched, by several threads a range each. */
 struct download {
@@ -11,9 +11,13 @@ struct download {
     const char *key;
     const struct objects_target *target;
     const struct objects_watch *watch;
+    struct digest *digest; /* of the ranges before `hashed` */
     pthread_mutex_t lock;
-    int64_t next; /* [lock] where the next range begins */
-    bool failed;  /* [lock] */
+    int64_t next;   /* [lock] where the next range begins */
+    bool *here;     /* [lock] the ranges that have been fetched */
+    int64_t hashed; /* [lock] ranges */
+    bool hashing;   /* [lock] a thread does it now */
+    bool failed;    /* [lock] */
     struct error error;
 };
 
@@ -99,6 +103,80 @@ static bool claim(struct download *d, struct range *r)
     return some;
 }
 
+/* --- what it is --- */
+
+static int64_t range_count(const struct download *d)
+{
+    return (d->target->size + RANGE_BYTES - 1) / RANGE_BYTES;
+}
+
+static int hash_range(struct download *d, int64_t index, struct error *err)
+{
+    _cleanup_free_ char *data = malloc(READ_SIZE);
+    int64_t at = index * RANGE_BYTES;
+    int64_t left = d->target->size - at;
+
+    if (data == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    for (left = left < RANGE_BYTES ? left : RANGE_BYTES; left > 0;) {
+        ssize_t n = pread(d->target->fd, data, left < READ_SIZE ? (size_t)left : READ_SIZE, at);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return error_set_errno(err, ERROR_INTERNAL, n < 0 ? errno : EIO,
+                                   "cannot read what was fetched");
+        }
+        digest_update(d->digest, data, (size_t)n);
+        at += n;
+        left -= n;
+    }
+    return 0;
+}
+
+/* Bytes count in their order, ranges arrive in any: who brings the one that is waited for hashes
+ * all that follow without a gap, while the others go on fetching. */
+static int arrived(struct download *d, const struct range *r, struct error *err)
+{
+    int result = 0;
+
+    pthread_mutex_lock(&d->lock);
+    d->here[r->first / RANGE_BYTES] = true;
+    if (d->hashing) {
+        pthread_mutex_unlock(&d->lock);
+        return 0;
+    }
+    d->hashing = true;
+    while (result == 0 && d->hashed < range_count(d) && d->here[d->hashed]) {
+        int64_t index = d->hashed;
+
+        pthread_mutex_unlock(&d->lock);
+        result = hash_range(d, index, err);
+        pthread_mutex_lock(&d->lock);
+        d->hashed++;
+    }
+    d->hashing = false;
+    pthread_mutex_unlock(&d->lock);
+    return result;
+}
+
+static int check_digest(struct download *d, struct error *err)
+{
+    char text[DIGEST_TEXT_SIZE];
+
+    digest_final(d->digest, text);
+    if (strcmp(text, d->target->digest) != 0) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID,
+                         "%s: its digest is %s, the manifest says %s", d->target->name, text,
+                         d->target->digest);
+    }
+    return 0;
+}
+
+/* --- the threads --- */
+
 static void *run(void *arg)
 {
     struct download *d = arg;
@@ -107,7 +185,7 @@ static void *run(void *arg)
     while (claim(d, &r)) {
         struct error err = ERROR_INIT;
 
-        if (fetch(&r, &err) != 0) {
+        if (fetch(&r, &err) != 0 || arrived(d, &r, &err) != 0) {
             pthread_mutex_lock(&d->lock);
             if (!d->failed) {
                 d->error = err;
@@ -119,28 +197,42 @@ static void *run(void *arg)
     return NULL;
 }
 
+static void fetch_all(struct download *d)
+{
+    pthread_t threads[THREADS_MAX];
+    unsigned count = 0;
+
+    while (count + 1 < d->o->parallel && count < THREADS_MAX && count + 1 < range_count(d) &&
+           pthread_create(&threads[count], NULL, run, d) == 0) {
+        count++;
+    }
+    run(d); /* this thread is one of them, and enough */
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
 int objects_get_file(struct objects *o, const char *key, const struct objects_target *target,
                      const struct objects_watch *watch, struct error *err)
 {
     struct download d = {
         .o = o, .key = key, .target = target, .watch = objects_watch_or_none(watch)};
-    pthread_t threads[THREADS_MAX];
-    unsigned count = 0;
-    int64_t ranges = (target->size + RANGE_BYTES - 1) / RANGE_BYTES;
+    int result = -1;
 
+    d.here = calloc((size_t)range_count(&d) + 1, sizeof(*d.here));
+    if (d.here == NULL) {
+        return error_set(err, ERROR_INTERNAL, "out of memory");
+    }
+    d.digest = digest_new();
     pthread_mutex_init(&d.lock, NULL);
-    while (count + 1 < o->parallel && count < THREADS_MAX && count + 1 < ranges &&
-           pthread_create(&threads[count], NULL, run, &d) == 0) {
-        count++;
-    }
-    run(&d); /* this thread is one of them, and enough */
-    for (unsigned i = 0; i < count; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    fetch_all(&d);
     pthread_mutex_destroy(&d.lock);
     if (d.failed) {
         *err = d.error;
-        return -1;
+    } else {
+        result = check_digest(&d, err);
     }
-    return 0;
+    digest_free(d.digest);
+    free(d.here);
+    return result;
 }

@@ -129,11 +129,13 @@ struct objects_source {
 int objects_put_file(struct objects *o, const char *key, const struct objects_source *source,
                      const struct objects_watch *watch, struct error *err) WARN_UNUSED;
 
-/* Fetches an object of that size to offset 0 of `fd`, several ranges at a time. Which bytes they
- * are is the caller's to verify. `name` is for details. */
+/* Fetches an object of that size to offset 0 of `fd`, several ranges at a time, and verifies the
+ * bytes while they come; others than those of the digest are ERROR_CHECKPOINT_INVALID. `name` is
+ * for details. */
 struct objects_target {
     int fd; /* borrowed */
     int64_t size;
+    const char *digest; /* "sha256:…" */
     const char *name;
 };
 int objects_get_file(struct objects *o, const char *key, const struct objects_target *target,
