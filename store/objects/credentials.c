@@ -105,11 +105,18 @@ int objects_credentials_parse(const char *text, size_t len, struct objects_crede
                               struct error *err)
 {
     struct objects_credentials c = {0};
-    char *copy = strndup(text, len);
+    char *copy = malloc(len + 1);
     char *rest = copy;
     bool in_default = false;
     int result = copy != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
 
+    if (copy != NULL) {
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+    }
+    if (result == 0 && strlen(copy) != len) {
+        result = error_set(err, ERROR_INVALID_REQUEST, "a NUL in it");
+    }
     for (char *line; result == 0 && (line = strsep(&rest, "\n")) != NULL;) {
         result = take_line(&c, line, &in_default, err);
     }
@@ -118,7 +125,7 @@ int objects_credentials_parse(const char *text, size_t len, struct objects_crede
             check(&c, "aws_access_key_id of [default]", "aws_secret_access_key of [default]", err);
     }
     if (copy != NULL) {
-        explicit_bzero(copy, strnlen(text, len));
+        explicit_bzero(copy, len);
     }
     free(copy);
     if (result != 0) {
