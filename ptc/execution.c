@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-_Static_assert(sizeof(INSIDE_FAULT) == sizeof(HOST_PROGRAM_FAULT), "both are looked for as one");
+_Static_assert(__builtin_strcmp(INSIDE_FAULT, HOST_PROGRAM_FAULT) == 0,
+               "both are looked for as one");
 
 enum { MIB = 1024 * 1024, STREAMS = 4 };
 
