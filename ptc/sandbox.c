@@ -330,7 +330,7 @@ static int open_workspace(struct moves *m, const char *root, struct stat *st)
 static int open_groups(struct moves *m, const struct ptc_worker *w)
 {
     for (uint32_t i = 0; i < w->group.count; i++) {
-        int fd = openat(w->group.trees[i].fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        int fd = cgroup_open_entry(&w->group.trees[i]);
         if (move(m, LAUNCH_GROUPS + m->count, fd) != 0) {
             return -1;
         }

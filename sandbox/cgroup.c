@@ -305,13 +305,29 @@ int cgroup_birth_fd(const struct cgroup_set *set)
     return -1;
 }
 
-int cgroup_attach(const struct cgroup_set *set, pid_t pid)
+int cgroup_open_entry(const struct cgroup_tree *tree)
+{
+    return openat(tree->fd, tree->version == 1 ? "tasks" : "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
+int cgroup_open_entries(const struct cgroup_set *set, int fds[CGROUP_TREES_MAX], size_t *count)
 {
     int born = cgroup_birth_fd(set);
+    *count = 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        if (set->trees[i].fd != born && write_number(set->trees[i].fd, "cgroup.procs", pid) != 0) {
+        if (set->trees[i].fd == born) {
+            continue;
+        }
+        fds[*count] = cgroup_open_entry(&set->trees[i]);
+        if (fds[*count] < 0) {
+            int errnum = errno;
+            while (*count > 0) {
+                close(fds[--*count]);
+            }
+            errno = errnum;
             return -1;
         }
+        ++*count;
     }
     return 0;
 }

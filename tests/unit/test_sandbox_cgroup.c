@@ -49,15 +49,32 @@ static int teardown(void **state)
 static pid_t sleeper(const struct groups *g)
 {
     int pidfd = -1;
+    int ready[2];
+    int entries[CGROUP_TREES_MAX];
+    size_t count;
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(cgroup_open_entries(&g->group, entries, &count), 0);
     pid_t pid = sandbox_clone(cgroup_birth_fd(&g->group), &pidfd);
     if (pid == 0) {
+        for (size_t i = 0; i < count; i++) {
+            if (write(entries[i], "0", 1) != 1) {
+                _exit(1);
+            }
+        }
+        (void)!write(ready[1], "r", 1);
         for (;;) {
             pause();
         }
     }
     assert_true(pid > 0);
     close(pidfd);
-    assert_int_equal(cgroup_attach(&g->group, pid), 0);
+    close(ready[1]);
+    for (size_t i = 0; i < count; i++) {
+        close(entries[i]);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
     return pid;
 }
 

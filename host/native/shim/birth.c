@@ -30,9 +30,6 @@ static int limit_groups(struct shim *s, struct sandbox_fault *fault)
     if (cgroup_limit(&s->group, &limits, fault) != 0) {
         return -1;
     }
-    if (cgroup_attach(&s->group, s->init_pid) != 0) {
-        return sandbox_fail(fault, "put process 1 into its cgroups");
-    }
     s->oom = cgroup_watch_oom(&s->group, &s->oom_events);
     return 0;
 }
@@ -85,20 +82,33 @@ static int wait_for_init(struct shim *s, struct sandbox_fault *fault)
     return 0;
 }
 
+/* It moves itself. Where it is gone already it has said why. */
+static int let_go(struct shim *s, struct sandbox_fault *fault)
+{
+    const struct init_request go = {.type = INIT_GO};
+    int fds[CGROUP_TREES_MAX];
+    size_t count;
+    if (cgroup_open_entries(&s->group, fds, &count) != 0) {
+        return sandbox_fail(fault, "put process 1 into its cgroups");
+    }
+    (void)wire_send(s->init, &go, sizeof(go), fds, count, 0);
+    for (size_t i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+    return 0;
+}
+
 static int raise_init(struct shim *s, const struct sandbox_mounts *mounts,
                       struct sandbox_fault *fault)
 {
-    const struct init_request go = {.type = INIT_GO};
-    /* It works at its mounts while groups are made, and it is put into them. */
+    /* It works at its mounts while groups are made, and goes into them. */
     if (fork_init(s, mounts, fault) != 0) {
         return -1;
     }
     if (sandbox_map_identity(s->init_pid, &s->identity, fault) != 0 ||
-        make_other_groups(s, fault) != 0 || limit_groups(s, fault) != 0) {
+        make_other_groups(s, fault) != 0 || limit_groups(s, fault) != 0 || let_go(s, fault) != 0) {
         return -1;
     }
-    /* Where it is gone already it has said why. */
-    (void)wire_send(s->init, &go, sizeof(go), NULL, 0, 0);
     return wait_for_init(s, fault);
 }
 

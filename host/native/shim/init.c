@@ -85,15 +85,24 @@ static int set_up(const struct init_birth *birth, struct sandbox_fault *fault)
     return 0;
 }
 
-/* The shim has mapped the ids and put this process into all its groups. */
-static int wait_for_go(int socket)
+/* The shim has mapped the ids and made the groups, which it comes with. */
+static int wait_for_go(int socket, struct sandbox_fault *fault)
 {
     struct init_request request;
-    size_t none = 0;
-    return wire_receive(socket, &request, sizeof(request), NULL, &none, 0) == 1 &&
-                   request.type == INIT_GO
-               ? 0
-               : -1;
+    int groups[CGROUP_TREES_MAX];
+    size_t count = CGROUP_TREES_MAX;
+    if (wire_receive(socket, &request, sizeof(request), groups, &count, 0) != 1 ||
+        request.type != INIT_GO) {
+        errno = EPIPE;
+        return sandbox_fail(fault, "be told to go on");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (write(groups[i], "0", 1) != 1) {
+            return sandbox_fail(fault, "go into its cgroups");
+        }
+        close(groups[i]);
+    }
+    return 0;
 }
 
 static int keep_only(struct init *in)
@@ -386,9 +395,9 @@ _Noreturn void init_main(const struct init_birth *birth)
 {
     static struct init in;
     static struct pollfd ready[SLOT_STARTS + CHILDREN_MAX];
-    struct sandbox_fault fault = {.step = "be told to go on", .errnum = EPIPE};
+    struct sandbox_fault fault = {0};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (set_up(birth, &fault) != 0 || wait_for_go(birth->socket) != 0 ||
+    if (set_up(birth, &fault) != 0 || wait_for_go(birth->socket, &fault) != 0 ||
         confine(birth, &in, &fault) != 0) {
         fail(birth->socket, &fault);
     }

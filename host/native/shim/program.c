@@ -69,7 +69,7 @@ static void go_first(void)
 static int join_group(const struct cgroup_set *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
-        int fd = openat(group->trees[i].fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        int fd = cgroup_open_entry(&group->trees[i]);
         ssize_t n = fd < 0 ? -1 : write(fd, "0", 1);
         if (fd >= 0) {
             close(fd);
