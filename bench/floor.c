@@ -73,7 +73,38 @@ static void become_program(const struct floor *f, const char *const *argv)
     give_up(argv[0], errno);
 }
 
-static void be_inside(const struct floor *f, const struct sandbox_mounts *mounts, int go)
+/* As the service's: each moves itself. */
+struct entries {
+    int fds[CGROUP_TREES_MAX];
+    size_t count;
+};
+
+static void open_entries(const struct floor *f, struct entries *out)
+{
+    if (cgroup_open_entries(&f->groups, out->fds, &out->count) != 0) {
+        give_up("open the groups", errno);
+    }
+}
+
+static void close_entries(const struct entries *e)
+{
+    for (size_t i = 0; i < e->count; i++) {
+        close(e->fds[i]);
+    }
+}
+
+static void enter_groups(const struct entries *e)
+{
+    for (size_t i = 0; i < e->count; i++) {
+        if (write(e->fds[i], "0", 1) != 1) {
+            give_up("enter the groups", errno);
+        }
+    }
+    close_entries(e);
+}
+
+static void be_inside(const struct floor *f, const struct sandbox_mounts *mounts,
+                      const struct entries *entries, int go)
 {
     static const char *const idle[] = {"/bin/sleep", "3600", NULL};
     struct sandbox_fault fault = {0};
@@ -81,6 +112,7 @@ static void be_inside(const struct floor *f, const struct sandbox_mounts *mounts
     if (read(go, &byte, 1) != 1) {
         give_up("wait for the maps", errno);
     }
+    enter_groups(entries);
     if (sandbox_mounts_enter(mounts, &fault) != 0 || sandbox_loopback_up(&fault) != 0) {
         give_up(fault.step, fault.errnum);
     }
@@ -92,7 +124,9 @@ static void start(struct floor *f, const struct sandbox_mounts *mounts)
     struct sandbox_fault fault = {0};
     int go[2];
     int done[2];
+    struct entries entries;
     char byte = 0;
+    open_entries(f, &entries);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(done, O_CLOEXEC) != 0) {
         give_up("pipe", errno);
     }
@@ -101,13 +135,14 @@ static void start(struct floor *f, const struct sandbox_mounts *mounts)
         give_up("clone", errno);
     }
     if (f->pid == 0) {
-        be_inside(f, mounts, go[0]);
+        be_inside(f, mounts, &entries, go[0]);
     }
     close(done[1]);
+    close_entries(&entries);
     if (sandbox_map_identity(f->pid, &identity, &fault) != 0) {
         give_up(fault.step, fault.errnum);
     }
-    if (cgroup_attach(&f->groups, f->pid) != 0 || write(go[1], &byte, 1) != 1) {
+    if (write(go[1], &byte, 1) != 1) {
         give_up("let it go", errno);
     }
     /* The other end closes with the exec. */
@@ -151,9 +186,9 @@ static void run(struct floor *f)
     struct sandbox_fault fault = {0};
     pid_t outer = fork();
     if (outer == 0) {
-        if (cgroup_attach(&f->groups, getpid()) != 0) {
-            give_up("join the groups", errno);
-        }
+        struct entries entries;
+        open_entries(f, &entries);
+        enter_groups(&entries);
         if (sandbox_join(f->pidfd, &fault) != 0) {
             give_up(fault.step, fault.errnum);
         }
