@@ -6,6 +6,7 @@ SUITES_FAILED=0
 SUITES_SKIPPED=0
 SUITES_BROKEN=()
 SUITE_MARK=
+SUITE_LIMIT=1500 # seconds; what hangs has to end as a failure while there is time to say so
 
 suites_add() {
     SUITES_PASSED=$((SUITES_PASSED + $1))
@@ -34,7 +35,7 @@ suite_run() {
     local log=$1 status=0 pid
     shift
     mkdir -p "$(dirname "$log")"
-    "$@" >"$log" 2>&1 </dev/null &
+    timeout --kill-after=60 "$SUITE_LIMIT" "$@" >"$log" 2>&1 </dev/null &
     pid=$!
     SUITE_MARK=$(process_mark "$pid")
     tail --pid="$pid" -s 0.2 -n +1 -f "$log"
@@ -48,7 +49,7 @@ suite_stop() {
     [ -z "$SUITE_MARK" ] || process_end "$SUITE_MARK" 20
 }
 
-# suite NAME COMMAND...: a program whose last line of the form "N passed, N failed[, N skipped]", or
+# suite NAME PROGRAM...: a program (no function: `timeout` starts it) whose last line of the form "N passed, N failed[, N skipped]", or
 # of ctest's form, tells its totals. Without such a line, or with a status that contradicts it, the
 # suite itself counts as a failure.
 suite() {
@@ -57,6 +58,7 @@ suite() {
     step "$name"
     suite_run "$log" "$@" || status=$?
     read -r -a totals <<<"$(suite_totals "$log")"
+    [ "$status" -ne 124 ] || say "$name was ended: it took more than $SUITE_LIMIT s"
     if [ "${#totals[@]}" -lt 2 ] || { [ "$status" -ne 0 ] && [ "${totals[1]}" -eq 0 ]; }; then
         say "$name ended with status $status and no failure of its own to show"
         totals=("${totals[0]:-0}" 1 "${totals[2]:-0}")

@@ -10,22 +10,27 @@ from reader import Transcript
 
 CUTS = 1500
 RESTART_EVERY = 150
+EVENTS = 200000  # bytes of a stream that hold an event, however large it is
 LIVE = ("i=0; while [ $i -lt 3000 ]; do echo line $i; echo e$i >&2; i=$((i+1)); "
         "[ $((i % 100)) = 0 ] && sleep 0.05; done; true")
 
 
 def random_limits(*most):
-    """Of each size in turn: one has to be larger than an event, or nothing would ever come."""
+    """Of each size in turn."""
     while True:
         for limit in most:
             yield random.randrange(1, limit)
 
 
 def read_cut(context, path, limits, between=lambda: None):
-    """Reads a transcript, cut after each of `limits` bytes in turn, until it is whole."""
+    """Reads a transcript, cut after each of `limits` bytes in turn, until it is whole. An event may
+    be larger than all of them: one attempt in a while has room for any."""
     transcript = Transcript(path)
+    in_vain = 0
     while not transcript.done:
-        transcript.attempt(context.service.address, next(limits))
+        last = transcript.last
+        transcript.attempt(context.service.address, EVENTS if in_vain > 20 else next(limits))
+        in_vain = in_vain + 1 if transcript.last == last else 0
         between()
     return transcript
 
@@ -91,7 +96,7 @@ def killed_while_read(context):
     path = context.start_command(execution, "i=0; while :; do echo line $i; i=$((i+1)); done")
     transcript = Transcript(path)
     while transcript.sizes["stdout"] < 20000:
-        transcript.attempt(context.service.address, 30000)
+        transcript.attempt(context.service.address, EVENTS)
     threading.Timer(random.uniform(0.05, 0.3), context.service.process.kill).start()
     transcript.attempt(context.service.address, 10 ** 9)
     received = transcript.last + 1

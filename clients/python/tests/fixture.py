@@ -44,13 +44,15 @@ class Case(unittest.TestCase):
         return execution_id
 
     def wait_for_output(self, execution_id, command_id, text):
-        while True:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             try:
                 if self.host.command(execution_id, command_id)["stdout"] == text:
                     return
             except ExecutionHostError as error:
                 self.assertEqual(error.code, "COMMAND_NOT_FOUND")
             time.sleep(0.02)
+        self.fail(f"{command_id} has not printed {text!r}")
 
     def refused(self, code, call, **fields):
         with self.assertRaises(ExecutionHostError) as caught:
