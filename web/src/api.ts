@@ -100,17 +100,19 @@ export async function send<T = void>(method: string, path: string, json?: unknow
     return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-// An upload with its progress, which fetch can't tell.
-export function upload(path: string, body: Blob, progress: (sent: number) => void): Promise<void> {
+// An upload with its progress, which fetch can't tell; the answer's text.
+export function upload(method: string, path: string, body: Blob, progress: (sent: number) => void,
+    type = 'application/octet-stream'): Promise<string> {
     return new Promise((resolve, reject) => {
         const x = new XMLHttpRequest();
-        x.open('PUT', path);
+        x.open(method, path);
         for (const [name, value] of Object.entries(authorization())) {
             x.setRequestHeader(name, value);
         }
-        x.setRequestHeader('Content-Type', 'application/octet-stream');
+        x.setRequestHeader('Content-Type', type);
         x.upload.onprogress = (event) => progress(event.loaded);
-        x.onload = () => (x.status < 300 ? resolve() : reject(problemOf(x.status, x.responseText)));
+        x.onload = () =>
+            (x.status < 300 ? resolve(x.responseText) : reject(problemOf(x.status, x.responseText)));
         x.onerror = () =>
             reject(new ApiError(0, 'UNREACHABLE', 'the service does not answer', null, null));
         x.send(body);

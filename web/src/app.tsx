@@ -106,7 +106,7 @@ function Content() {
             return <ExecutionPage key={`${id}/${params.get('incarnation') ?? ''}`} executionId={id}
                 tab={rest[0] ?? 'commands'} params={params} />;
         case 'checkpoints':
-            return <CheckpointsPage />;
+            return <CheckpointsPage shared={id === 'shared'} />;
         case 'programs':
             return id === undefined ? <RunsPage /> : <RunPage key={id} runId={id} />;
         case 'service':

@@ -4,8 +4,9 @@ import {useEffect, useState} from 'preact/hooks';
 import {download, pathOf, send} from './api';
 import {bytes, shortImage, time} from './format';
 import {go, useChanges, usePaged, useResource} from './hooks';
+import {ImportDialog, SharedList} from './shared';
 import type {Checkpoint, Execution, Service} from './types';
-import {Action, Bar, Confirm, Dialog, Empty, Facts, Field, Pill, Problem, tell, tellError} from './ui';
+import {Action, Bar, Confirm, Dialog, Empty, Facts, Field, Pill, Problem, Tabs, tell, tellError} from './ui';
 
 const POLL_MS = 700;
 
@@ -154,11 +155,10 @@ export function CheckpointTable({sourceExecutionId, durability}: {sourceExecutio
     );
 }
 
-export function CheckpointsPage() {
+function Local() {
     const [durability, setDurability] = useState('');
     return (
-        <div class="page">
-            <div class="page-head"><h1>Checkpoints</h1></div>
+        <>
             <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
                 <Field label="Durability">
                     {(props) => (
@@ -170,6 +170,23 @@ export function CheckpointsPage() {
                 </Field>
             </form>
             <CheckpointTable durability={durability || undefined} />
+        </>
+    );
+}
+
+const TABS = [{name: 'here', href: '#/checkpoints'}, {name: 'shared store', href: '#/checkpoints/shared'}];
+
+export function CheckpointsPage({shared}: {shared: boolean}) {
+    const [imports, setImports] = useState(false);
+    return (
+        <div class="page">
+            <div class="page-head">
+                <h1>Checkpoints</h1>
+                <button class="primary" onClick={() => setImports(true)}>Import…</button>
+            </div>
+            <Tabs label="Where they are" tabs={TABS} current={TABS[shared ? 1 : 0].name} />
+            {shared ? <SharedList /> : <Local />}
+            {imports && <ImportDialog onClose={() => setImports(false)} />}
         </div>
     );
 }

@@ -147,7 +147,7 @@ function Uploads({path, at, onDone}: {path: string; at: string; onDone: () => vo
             const target = at === '' ? file.name : `${at}/${file.name}`;
             setState({name: file.name, sent: 0, size: file.size});
             try {
-                await upload(`${path}/files/content${query({path: target})}`, file,
+                await upload('PUT', `${path}/files/content${query({path: target})}`, file,
                     (sent) => setState({name: file.name, sent, size: file.size}));
                 tell('good', `${file.name} is there.`);
             } catch (error) {

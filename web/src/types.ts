@@ -88,6 +88,19 @@ export interface Checkpoint {
     } | null;
 }
 
+export interface SharedItem {
+    checkpointId: string;
+    uri: string;
+    digest: string | null;
+    uploadedAt: string | null;
+    createdAt: string | null;
+    sourceExecutionId: string | null;
+    sizeBytes: number | null;
+    archiveBytes: number | null;
+    image: string | null;
+    problem: string | null;
+}
+
 export interface RunSummary {
     runId: string;
     state: string;

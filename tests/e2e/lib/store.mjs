@@ -7,8 +7,16 @@ import path from 'node:path';
 
 const START_MS = 300000;
 const STORE = 'ceph';
-const MAKE = 'import json, sys; sys.path.insert(0, sys.argv[1]); import s3; '
-    + 's3.Bucket(json.loads(sys.argv[2]), sys.argv[3]).make()';
+const BUCKET = 'import json, sys; sys.path.insert(0, sys.argv[1]); import s3; '
+    + 'bucket = s3.Bucket(json.loads(sys.argv[2]), sys.argv[3]); ';
+
+function inBucket(root, store, bucket, does, ...more) {
+    const done = spawnSync('/usr/bin/python3', ['-c', BUCKET + does, path.join(root, 'tests/objects'),
+        JSON.stringify(store), bucket, ...more], {encoding: 'utf8'});
+    if (done.status !== 0) {
+        throw new Error(`the bucket: ${done.stderr}`);
+    }
+}
 
 async function own(root, directory) {
     const servers = spawn(path.join(root, 'tests/objects/servers'), ['--directory', directory, '--only', STORE],
@@ -57,18 +65,18 @@ export async function slowProxy(endpoint, first) {
     return {endpoint: `http://127.0.0.1:${server.address().port}`, release, close: () => server.close()};
 }
 
-// {endpoint, region, credentialsFile}, with an empty bucket of that name.
+// {endpoint, region, credentialsFile, put}, with an empty bucket of that name.
 export async function openStore({root}, directory, bucket) {
     const started = process.env.EXECHOST_OBJECTS ? {file: process.env.EXECHOST_OBJECTS, async close() {}}
         : await own(root, directory);
     const store = JSON.parse(readFileSync(started.file, 'utf8'))[STORE];
-    const made = spawnSync('/usr/bin/python3', ['-c', MAKE, path.join(root, 'tests/objects'), JSON.stringify(store), bucket],
-        {encoding: 'utf8'});
-    if (made.status !== 0) {
-        throw new Error(`the bucket could not be made: ${made.stderr}`);
-    }
+    inBucket(root, store, bucket, 'bucket.make()');
     const credentialsFile = path.join(directory, 'credentials');
     writeFileSync(credentialsFile, `[default]\naws_access_key_id = ${store.users[0].accessKey}\n`
         + `aws_secret_access_key = ${store.users[0].secretKey}\n`, {mode: 0o600});
-    return {endpoint: store.endpoint, region: store.region, credentialsFile, close: () => started.close()};
+    return {
+        endpoint: store.endpoint, region: store.region, credentialsFile, close: () => started.close(),
+        put: (key, text) =>
+            inBucket(root, store, bucket, 'bucket.put(sys.argv[4], sys.argv[5].encode())', key, text),
+    };
 }
