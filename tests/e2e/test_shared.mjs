@@ -6,6 +6,7 @@ import {overflow, violations} from './lib/browser.mjs';
 import {openStore} from './lib/store.mjs';
 
 const PREFIX = 'team';
+let buckets = 0;
 
 // A checkpoint of that id with one file, shared; its reference.
 async function share(service, checkpointId) {
@@ -16,7 +17,7 @@ async function share(service, checkpointId) {
 }
 
 async function withStore(ctx, test) {
-    const bucket = `e2e-list-${process.pid}`;
+    const bucket = `e2e-list-${process.pid}-${++buckets}`;
     const store = await openStore(ctx.options, mkdtempSync(path.join(ctx.options.scratch, 'store-')), bucket);
     const {endpoint, region, credentialsFile} = store;
     try {
