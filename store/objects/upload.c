@@ -1,3 +1,4 @@
+#include "base/digest_pair.h"
 #include "store/objects/internal.h"
 
 #include <errno.h>
@@ -14,13 +15,23 @@ enum {
 
 /* --- what is being sent --- */
 
-/* Reads on from `offset`; feeds both digests. */
-static int hash_range(const struct objects_source *s, int64_t offset, int64_t len,
-                      struct digest *whole, char sha256[SHA256_HEX_SIZE], struct error *err)
+/* Takes what is read on. */
+typedef void (*feed_fn)(void *digest, const void *data, size_t len);
+
+static void feed_one(void *digest, const void *data, size_t len)
+{
+    digest_update(digest, data, len);
+}
+
+static void feed_pair(void *digest, const void *data, size_t len)
+{
+    digest_pair_update(digest, data, len);
+}
+
+static int hash_range(const struct objects_source *s, int64_t offset, int64_t len, feed_fn feed,
+                      void *digest, struct error *err)
 {
     _cleanup_free_ char *data = malloc(READ_SIZE);
-    struct digest *part = digest_new();
-    char text[DIGEST_TEXT_SIZE];
     int result = data != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
 
     while (result == 0 && len > 0) {
@@ -35,23 +46,21 @@ static int hash_range(const struct objects_source *s, int64_t offset, int64_t le
             result = error_set(err, ERROR_CHECKPOINT_INVALID, "the %s is shorter than %lld bytes",
                                s->name, (long long)s->size);
         } else {
-            digest_update(part, data, (size_t)n);
-            digest_update(whole, data, (size_t)n);
+            feed(digest, data, (size_t)n);
             offset += n;
             len -= n;
         }
     }
-    digest_final(part, text);
-    digest_free(part);
-    memcpy(sha256, text + strlen("sha256:"), SHA256_HEX_SIZE);
     return result;
 }
 
-static int check_whole(const struct objects_source *s, struct digest *whole, struct error *err)
+static void to_hex(const char text[DIGEST_TEXT_SIZE], char sha256[SHA256_HEX_SIZE])
 {
-    char text[DIGEST_TEXT_SIZE];
+    memcpy(sha256, text + strlen("sha256:"), SHA256_HEX_SIZE);
+}
 
-    digest_final(whole, text);
+static int check_whole(const struct objects_source *s, const char *text, struct error *err)
+{
     if (strcmp(text, s->digest) != 0) {
         return error_set(err, ERROR_CHECKPOINT_INVALID, "%s: its digest is %s, it should be %s",
                          s->name, text, s->digest);
@@ -71,13 +80,16 @@ static int put_whole(struct objects *o, const char *key, const struct objects_so
     };
     _cleanup_response_ struct objects_response response;
     struct digest *whole = digest_new();
-    int result = hash_range(s, 0, s->size, whole, sha256, err);
+    char text[DIGEST_TEXT_SIZE];
+    int result = hash_range(s, 0, s->size, feed_one, whole, err);
 
     buf_init(&response.body, 1);
-    if (result == 0) {
-        result = check_whole(s, whole, err);
-    }
+    digest_final(whole, text);
     digest_free(whole);
+    to_hex(text, sha256);
+    if (result == 0) {
+        result = check_whole(s, text, err);
+    }
     if (result != 0 || objects_perform(o, &request, &response, err) != 0) {
         return -1;
     }
@@ -277,15 +289,17 @@ static bool has_failed(struct upload *u)
 
 static void hash_parts(struct upload *u)
 {
-    struct digest *whole = digest_new();
+    struct digest_pair *digests = digest_pair_new(false);
+    char text[DIGEST_TEXT_SIZE];
     struct error err = ERROR_INIT;
     int result = 0;
 
     for (unsigned i = 0;
          result == 0 && i < u->part_count && !has_failed(u) && !cancel_fired(u->watch->cancel);
          i++) {
-        result =
-            hash_range(u->source, offset_of(u, i), size_of(u, i), whole, u->parts[i].sha256, &err);
+        result = hash_range(u->source, offset_of(u, i), size_of(u, i), feed_pair, digests, &err);
+        digest_pair_part(digests, text);
+        to_hex(text, u->parts[i].sha256);
         pthread_mutex_lock(&u->lock);
         u->hashed += result == 0;
         pthread_cond_broadcast(&u->changed);
@@ -294,10 +308,11 @@ static void hash_parts(struct upload *u)
     if (result == 0 && cancel_fired(u->watch->cancel)) {
         result = objects_interrupted(&err);
     }
-    if (result != 0 || (!has_failed(u) && check_whole(u->source, whole, &err) != 0)) {
+    digest_pair_whole(digests, text);
+    if (result != 0 || (!has_failed(u) && check_whole(u->source, text, &err) != 0)) {
         fail(u, &err, false);
     }
-    digest_free(whole);
+    digest_pair_free(digests);
 }
 
 static int send_all(struct upload *u, struct error *err)
@@ -490,6 +505,7 @@ static int put_in_parts(struct objects *o, const char *key, const struct objects
     int64_t least = (source->size + PARTS_MAX - 1) / PARTS_MAX;
 
     u.part_bytes = o->part_bytes > least ? o->part_bytes : least;
+    u.part_bytes += -u.part_bytes & (DIGEST_PAIR_BLOCK - 1);
     u.part_count = (unsigned)((source->size + u.part_bytes - 1) / u.part_bytes);
     u.parts = calloc(u.part_count, sizeof(*u.parts));
     if (u.parts == NULL) {

@@ -1,5 +1,6 @@
 exechost_unit_test(test_base_error USES base)
 exechost_unit_test(test_base_text USES base)
+exechost_unit_test(test_base_digest_pair USES base)
 exechost_unit_test(test_base_file USES base)
 exechost_unit_test(test_base_log USES base)
 exechost_unit_test(test_base_threads USES base)
