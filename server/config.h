@@ -109,7 +109,9 @@
     X(shared_multipart, "multipartBytes", 67108864, 5242880, 5368709120,                           \
       "larger files are sent in parts")                                                            \
     X(shared_part, "partBytes", 16777216, 5242880, 5368709120, "of a part")                        \
-    X(shared_parallel, "parallel", 4, 1, 16, "parts or ranges at a time")
+    X(shared_parallel, "parallel", 4, 1, 16, "parts or ranges at a time")                          \
+    X(shared_sweep_s, "sweepSeconds", 3600, 1, 86400,                                              \
+      "how often what nobody needs any more is looked for")
 
 /* Per tenant, absolute paths. */
 struct config_roots {

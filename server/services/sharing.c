@@ -12,8 +12,7 @@
 enum {
     PROBE_FIRST_MS = 1000,
     PROBE_MAX_MS = 5 * 60 * 1000,
-    SWEEP_FIRST_MS = 60 * 1000,
-    SWEEP_MS = 60 * 60 * 1000,
+    SWEEP_FIRST_MS = 60 * 1000, /* or sooner where looks are more frequent than that */
     RESUME_PAGE = 100,
 };
 
@@ -501,6 +500,11 @@ static void submit_probe(void *arg)
     pool_submit_kind_always(sh->service->pool, WORK_SHARES, probe, sh);
 }
 
+static int64_t sweep_ms(const struct sharing *sh)
+{
+    return sh->service->config->shared_sweep_s * 1000;
+}
+
 static void submit_sweep(void *arg);
 
 static void sweep(void *arg)
@@ -508,7 +512,7 @@ static void sweep(void *arg)
     struct sharing *sh = arg;
 
     sharing_sweep(sh);
-    timers_add(sh->service->timers, clock_mono_ms() + SWEEP_MS, submit_sweep, sh);
+    timers_add(sh->service->timers, clock_mono_ms() + sweep_ms(sh), submit_sweep, sh);
 }
 
 static void submit_sweep(void *arg)
@@ -556,5 +560,6 @@ void sharing_start(struct service *s)
     }
     resume(s);
     submit_probe(s->sharing);
-    timers_add(s->timers, clock_mono_ms() + SWEEP_FIRST_MS, submit_sweep, s->sharing);
+    int64_t first = sweep_ms(s->sharing) < SWEEP_FIRST_MS ? sweep_ms(s->sharing) : SWEEP_FIRST_MS;
+    timers_add(s->timers, clock_mono_ms() + first, submit_sweep, s->sharing);
 }

@@ -15,7 +15,10 @@ enum {
     BLOB_FRESH_MS = 12 * 60 * 60 * 1000,
     BLOB_KEPT_MS = 24 * 60 * 60 * 1000,
     UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000,
+    PROBE_KEPT_MS = 24 * 60 * 60 * 1000,
 };
+/* Below the prefix of all: the objects that conditional writes are tried on. */
+#define SHARED_PROBES ".probes/"
 
 struct share_job {
     TAILQ_ENTRY(share_job) entry; /* in the registry until it is over */
@@ -99,7 +102,7 @@ int sharing_manifest_fetch(struct sharing *sh, const char *key, struct sharing_m
 int sharing_manifest_decode(struct sharing_manifest *out, struct error *err) WARN_UNUSED;
 
 /* Looks after the store of a struct sharing: uploads that nobody ends, blobs that nothing refers
- * to; on a worker. */
+ * to, probes that were cut off; on a worker. */
 void sharing_sweep(void *arg);
 
 #endif

@@ -285,7 +285,7 @@ int sharing_probe(struct sharing *sh, struct error *err)
     if (atomic_load(&sh->conditional) != CONDITIONAL_UNKNOWN) {
         return 0;
     }
-    snprintf(prefix, sizeof(prefix), "%s.probes/", sh->prefix);
+    snprintf(prefix, sizeof(prefix), "%s" SHARED_PROBES, sh->prefix);
     if (objects_probe_conditional(sh->objects, prefix, &watch, &honoured, err) != 0) {
         return -1;
     }

@@ -102,7 +102,7 @@ static int collect_references(struct sharing *sh, const char *tenant, json_t **o
 /* --- removing --- */
 
 /* Its age is asked at the last moment: who shares it meanwhile has sent it anew. */
-static int let_blob_go(struct sharing *sh, const char *key, struct error *err)
+static int let_go(struct sharing *sh, const char *key, int64_t kept_ms, struct error *err)
 {
     struct objects_head head;
     const struct objects_watch watch = sharing_watch(sh);
@@ -110,9 +110,8 @@ static int let_blob_go(struct sharing *sh, const char *key, struct error *err)
     if (objects_head(sh->objects, key, &watch, &head, err) != 0) {
         return -1;
     }
-    return head.exists && head.age_ms >= BLOB_KEPT_MS
-               ? objects_delete(sh->objects, key, &watch, err)
-               : 0;
+    return head.exists && head.age_ms >= kept_ms ? objects_delete(sh->objects, key, &watch, err)
+                                                 : 0;
 }
 
 static int let_blobs_go(struct sharing *sh, const char *tenant,
@@ -128,7 +127,7 @@ static int let_blobs_go(struct sharing *sh, const char *tenant,
         char key[SHARED_KEY_SIZE];
         if (json_object_get(referred, digests[i]) == NULL &&
             (sharing_blob_key(sh, tenant, digests[i], key, err) != 0 ||
-             let_blob_go(sh, key, err) != 0)) {
+             let_go(sh, key, BLOB_KEPT_MS, err) != 0)) {
             return -1;
         }
     }
@@ -297,15 +296,16 @@ static int end_old_uploads(struct sharing *sh, struct error *err)
     return result;
 }
 
-/* The blobs of all tenants in the order of their keys, with the references of one at a time. */
-struct blobs {
+/* All objects in the order of their keys: the blobs of tenants, with the references of one at a
+ * time, and probes. */
+struct look {
     struct sharing *sh;
     char tenant[ID_SIZE]; /* whose references these are */
     json_t *referred;     /* NULL: they can't be told, nothing of the tenant is let go */
     int removed;
 };
 
-static bool read_blob_key(const struct blobs *b, const char *key, char tenant[ID_SIZE],
+static bool read_blob_key(const struct look *b, const char *key, char tenant[ID_SIZE],
                           char digest[DIGEST_TEXT_SIZE])
 {
     static const char middle[] = "/blobs/sha256/";
@@ -321,7 +321,7 @@ static bool read_blob_key(const struct blobs *b, const char *key, char tenant[ID
     return id_is_valid(tenant) && digest_is_valid(digest);
 }
 
-static void turn_to_tenant(struct blobs *b, const char *tenant)
+static void turn_to_tenant(struct look *b, const char *tenant)
 {
     struct error err = ERROR_INIT;
 
@@ -334,14 +334,26 @@ static void turn_to_tenant(struct blobs *b, const char *tenant)
     }
 }
 
-static int visit_blob(void *ctx, const struct objects_item *item, struct error *err)
+/* Roughly, to ask about few of them; let_go() asks the store. */
+static bool is_older(const struct objects_item *item, int64_t kept_ms)
 {
-    struct blobs *b = ctx;
+    return item->modified != 0 && clock_wall_ms() - item->modified >= kept_ms;
+}
+
+static int visit_object(void *ctx, const struct objects_item *item, struct error *err)
+{
+    struct look *b = ctx;
     char tenant[ID_SIZE];
     char digest[DIGEST_TEXT_SIZE];
-    bool old = item->modified != 0 && clock_wall_ms() - item->modified >= BLOB_KEPT_MS;
+    size_t len = strlen(b->sh->prefix);
 
-    if (!old || !read_blob_key(b, item->key, tenant, digest)) {
+    if (strncmp(item->key, b->sh->prefix, len) != 0) {
+        return 0; /* not what was asked for */
+    }
+    if (strncmp(item->key + len, SHARED_PROBES, strlen(SHARED_PROBES)) == 0) {
+        return is_older(item, PROBE_KEPT_MS) ? let_go(b->sh, item->key, PROBE_KEPT_MS, err) : 0;
+    }
+    if (!is_older(item, BLOB_KEPT_MS) || !read_blob_key(b, item->key, tenant, digest)) {
         return 0;
     }
     if (strcmp(b->tenant, tenant) != 0) {
@@ -351,16 +363,16 @@ static int visit_blob(void *ctx, const struct objects_item *item, struct error *
         return 0;
     }
     b->removed++;
-    return let_blob_go(b->sh, item->key, err);
+    return let_go(b->sh, item->key, BLOB_KEPT_MS, err);
 }
 
 void sharing_sweep(void *arg)
 {
     struct sharing *sh = arg;
-    struct blobs b = {.sh = sh};
+    struct look b = {.sh = sh};
     struct error err = ERROR_INIT;
 
-    if (end_old_uploads(sh, &err) != 0 || walk(sh, sh->prefix, visit_blob, &b, &err) != 0) {
+    if (end_old_uploads(sh, &err) != 0 || walk(sh, sh->prefix, visit_object, &b, &err) != 0) {
         if (!cancel_fired(sh->service->stop)) {
             log_failure(LOG_LEVEL_WARN, &err, "the shared store could not be looked after", NULL);
         }

@@ -7,7 +7,7 @@ import threading
 import time
 
 from context import Failure
-from faults import Proxy
+from faults import Hold, Proxy
 from mixed_output import check
 from s3 import Bucket
 
@@ -70,6 +70,12 @@ class Field:
         """No more faults, and nothing of those who were killed reaches the store any more."""
         self.proxy.heal()
         await_true("the end of all requests", self.proxy.is_idle)
+
+    def hold_after(self, kind):
+        """Keeps the store's answer to the next request of that kind."""
+        hold = Hold(after=True)
+        self.proxy.fault(kind, hold, times=1)
+        return hold
 
     def await_no_uploads(self):
         await_true("uploads that belong to nothing", lambda: not self.bucket.uploads())

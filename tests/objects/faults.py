@@ -11,6 +11,8 @@ operation and its object: `put`, `get`, `head`, `delete`, `create` (a multipart 
 `-bucket` or `-other`. Faults are found by shell patterns of kinds, the oldest first.
 """
 import asyncio
+import datetime
+import email.utils
 import fnmatch
 import re
 import socket
@@ -18,6 +20,7 @@ import struct
 import threading
 import time
 import urllib.parse
+import xml.sax.saxutils
 
 PIECE = 1 << 18
 STEPS_PER_SECOND = 20
@@ -203,6 +206,7 @@ class Proxy:
         self.lock = threading.Lock()
         self.rules = []
         self.seen = []
+        self.older = {}
         self.loop = asyncio.new_event_loop()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         port = self.listener.getsockname()[1]
@@ -230,6 +234,17 @@ class Proxy:
             rules, self.rules = self.rules, []
         for rule in rules:
             rule.fault.let_go()
+
+    def age(self, pattern, seconds):
+        """Objects and uploads whose keys are so are that much older in all answers."""
+        with self.lock:
+            self.older[pattern] = datetime.timedelta(seconds=seconds)
+
+    def age_of(self, key):
+        """How much older than it is, or None."""
+        with self.lock:
+            return next((age for pattern, age in self.older.items()
+                         if fnmatch.fnmatch(key, pattern)), None)
 
     def forget(self):
         with self.lock:
@@ -364,6 +379,10 @@ class Exchange:
 
     async def give(self, head, store_reader):
         self.request.status = status_of(head)
+        if self.request.method == "HEAD":
+            head = self.aged_head(head)
+        elif self.request.kind in ("list-bucket", "uploads-bucket") and self.proxy.older:
+            return await self.give_aged_list(head, store_reader)
         self.writer.write(head)
         found = re.search(rb"\r\ncontent-length: *([0-9]+)", head, re.IGNORECASE)
         if self.request.method == "HEAD" or self.request.status in (204, 304):
@@ -407,6 +426,31 @@ class Exchange:
             self.request.given += size
             if size == 0:
                 return
+
+    def aged_head(self, head):
+        age = self.proxy.age_of(urllib.parse.unquote(self.request.path).split("/", 2)[-1])
+        if age is None:
+            return head
+        return re.sub(rb"(?i)(\r\nlast-modified: *)([^\r]*)", lambda found: found.group(1) +
+                      email.utils.format_datetime(email.utils.parsedate_to_datetime(
+                          found.group(2).decode()) - age, usegmt=True).encode(), head)
+
+    async def give_aged_list(self, head, store_reader):
+        whole = (await read_body(head, store_reader)).decode()
+        body = re.sub(r"<(Contents|Upload)>.*?</\1>", self.aged_item, whole, flags=re.DOTALL).encode()
+        head = re.sub(rb"(?i)\r\n(content-length|transfer-encoding):[^\r]*", b"", head)
+        self.writer.write(head[:-2] + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        await self.writer.drain()
+        return True
+
+    def aged_item(self, found):
+        item = found.group(0)
+        key = re.search(r"<Key>(.*?)</Key>", item).group(1)
+        age = self.proxy.age_of(xml.sax.saxutils.unescape(key))
+        if age is None:
+            return item
+        return re.sub(r"<(LastModified|Initiated)>(.*?)Z</\1>", lambda date: (
+            f"<{date.group(1)}>{older(date.group(2), age)}Z</{date.group(1)}>"), item)
 
     def piece(self):
         return PIECE if not self.fault.rate else max(1, self.fault.rate // STEPS_PER_SECOND)
@@ -454,6 +498,23 @@ def altered(piece, offset, at):
 
 async def read_answer_head(reader):
     return await reader.readuntil(b"\r\n\r\n")
+
+
+async def read_body(head, reader):
+    found = re.search(rb"\r\ncontent-length: *([0-9]+)", head, re.IGNORECASE)
+    if found:
+        return await reader.readexactly(int(found.group(1)))
+    body = b""
+    while True:
+        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        body += (await reader.readexactly(size + 2))[:size]
+        if size == 0:
+            return body
+
+
+def older(text, age):
+    """Such a date, without its zone."""
+    return (datetime.datetime.fromisoformat(text) - age).isoformat(timespec="milliseconds")
 
 
 def status_of(head):
