@@ -156,6 +156,9 @@ int head_check(struct http_exchange *x, const struct request_line *line, struct 
         x->body_announced = true;
         return -1;
     }
+    /* How the lines of its chunks ended can't be seen: nothing behind them is taken for a request.
+     */
+    x->reply.close = framing.encodings > 0;
     x->body_announced = framing.encodings > 0 || announced_length(&framing) > 0;
     x->body_too_long = framing.encodings > 0 || announced_length(&framing) > THROWN_AWAY_MAX;
     if (server_is_stopping(x->server)) {

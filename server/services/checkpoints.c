@@ -22,7 +22,7 @@ int checkpoints_new(struct checkpoints **out, struct error *err)
         return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->deleted, NULL);
+    pthread_cond_init(&c->ended, NULL);
     TAILQ_INIT(&c->jobs);
     TAILQ_INIT(&c->holds);
     *out = c;
@@ -34,7 +34,7 @@ void checkpoints_free(struct checkpoints *c)
     if (c == NULL) {
         return;
     }
-    pthread_cond_destroy(&c->deleted);
+    pthread_cond_destroy(&c->ended);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
@@ -119,23 +119,39 @@ static bool is_held(struct checkpoints *c, enum checkpoint_hold_kind kind, const
     return false;
 }
 
+/* [lock] */
+static int check_unmade(struct checkpoints *c, const char *tenant, const char *id,
+                        struct error *err)
+{
+    return pending_job(c, tenant, id) == NULL
+               ? 0
+               : error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
+                                 "checkpoint %s is being made", id);
+}
+
 /* [lock] Whether files of the id are being written. Who has seen that a checkpoint is gone may make
  * another of its id: the removal of its files is waited for. */
 static int check_unchanging(struct checkpoints *c, const char *tenant, const char *id,
                             struct error *err)
 {
     while (is_held(c, CHECKPOINT_HOLD_DELETE, tenant, id)) {
-        pthread_cond_wait(&c->deleted, &c->lock);
-    }
-    if (pending_job(c, tenant, id) != NULL) {
-        return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId", "checkpoint %s is being made",
-                               id);
+        pthread_cond_wait(&c->ended, &c->lock);
     }
     if (is_held(c, CHECKPOINT_HOLD_IMPORT, tenant, id)) {
         return error_set_field(err, ERROR_ID_IN_USE, "/checkpointId",
                                "checkpoint %s is being imported", id);
     }
-    return 0;
+    return check_unmade(c, tenant, id, err);
+}
+
+/* [lock] Whether two imports bring the same shows once the first has ended. */
+static int await_turn(struct checkpoints *c, const char *tenant, const char *id, struct error *err)
+{
+    while (is_held(c, CHECKPOINT_HOLD_IMPORT, tenant, id) ||
+           is_held(c, CHECKPOINT_HOLD_DELETE, tenant, id)) {
+        pthread_cond_wait(&c->ended, &c->lock);
+    }
+    return check_unmade(c, tenant, id, err);
 }
 
 int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
@@ -151,7 +167,7 @@ int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
         result =
             error_set(err, ERROR_CHECKPOINT_IN_USE, "checkpoint %s is being read or uploaded", id);
     } else if (kind == CHECKPOINT_HOLD_IMPORT) {
-        result = check_unchanging(c, tenant, id, err);
+        result = await_turn(c, tenant, id, err);
     }
     if (result == 0) {
         TAILQ_INSERT_TAIL(&c->holds, hold, entry);
@@ -164,7 +180,7 @@ void checkpoint_hold_end(struct checkpoints *c, struct checkpoint_hold *hold)
 {
     pthread_mutex_lock(&c->lock);
     TAILQ_REMOVE(&c->holds, hold, entry);
-    pthread_cond_broadcast(&c->deleted);
+    pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);
 }
 

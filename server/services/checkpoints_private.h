@@ -28,7 +28,8 @@ struct checkpoint_job {
 /* Who is at work with a checkpoint beyond one call of the store. */
 enum checkpoint_hold_kind {
     CHECKPOINT_HOLD_READ,   /* its files are read: it is not deleted */
-    CHECKPOINT_HOLD_IMPORT, /* its files are being written: nobody else makes one of the id */
+    CHECKPOINT_HOLD_IMPORT, /* its files are being written: imports of the id wait, no other is made
+                             */
     CHECKPOINT_HOLD_DELETE, /* its files are being removed: who makes one of the id waits for it */
 };
 
@@ -52,15 +53,15 @@ TAILQ_HEAD(checkpoint_holds, checkpoint_hold);
 struct checkpoints {
     pthread_mutex_t lock;
     struct checkpoint_jobs jobs;
-    pthread_cond_t deleted; /* a hold has ended */
+    pthread_cond_t ended; /* a hold has */
     struct checkpoint_holds holds;
 };
 
 extern const struct live_item_ops checkpoint_item_ops;
 
 /* Takes hold of a checkpoint until checkpoint_hold_end. ERROR_CHECKPOINT_IN_USE (DELETE while it is
- * read), ERROR_ID_IN_USE (IMPORT while one of the id is made or imported). IMPORT may block for a
- * DELETE. */
+ * read), ERROR_ID_IN_USE (IMPORT while one of the id is made). IMPORT may block for a DELETE and
+ * for the other IMPORTs of the id. */
 int checkpoint_hold_begin(struct checkpoints *c, struct checkpoint_hold *hold,
                           enum checkpoint_hold_kind kind, const char *tenant, const char *id,
                           struct error *err) WARN_UNUSED;

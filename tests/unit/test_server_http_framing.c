@@ -227,6 +227,44 @@ static void test_refused_below(void **state)
     }
 }
 
+/* Where chunks may be read in two ways, and where they may not: one answer, and the end. */
+static void test_chunked_is_the_last(void **state)
+{
+    static const char *const bodies[] = {
+        "2\r\n{}\r\n0\r\n\r\n",
+        "2\n{}\r\n0\r\n\r\n",
+        "2\r\n{}\n0\r\n\r\n",
+        "2\r\n{}\r\n0\n\r\n",
+        "2\r\n{}\r\n0\r\n\n",
+        "2;a\n{}\r\n0\r\n\r\n",
+        "2;a=b\r\n{}\r\n0\r\n\r\n",
+        "2;a=\"\r\n{}\r\n0\r\n\r\n",
+        "2\r\n{}\r\n0\r\nX: y\n\r\n",
+        "2\r\n{}\r\n0\r\nX : y\r\n\r\n",
+        "0002\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n",
+    };
+    char request[512];
+
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+        int fd = fixture_connect(*state);
+        struct answer a;
+
+        snprintf(request, sizeof(request),
+                 "POST /echo HTTP/1.1\r\n" HOST JSON
+                 "Transfer-Encoding: chunked\r\n\r\n%sGET /echo HTTP/1.1\r\n" HOST "\r\n",
+                 bodies[i]);
+        client_send_text(fd, request);
+        client_read(fd, &a, false);
+        if (a.status != 200 || strcmp(answer_header(&a, "Connection"), "close") != 0 ||
+            !ends_without_another(fd)) {
+            fail_msg("%d to %s", a.status, request);
+        }
+        assert_string_equal(a.body, "{\"body\":\"{}\",\"q\":null}");
+        answer_done(&a);
+        close(fd);
+    }
+}
+
 static void test_absolute_target(void **state)
 {
     struct answer a;
@@ -287,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_refused_below),
+        cmocka_unit_test(test_chunked_is_the_last),
         cmocka_unit_test(test_absolute_target),
         cmocka_unit_test(test_exact_heads_pass),
     };
