@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { READ_AHEAD = 16 * 1024 };
+/* Behind a payload that is skipped and so large, little but the head is of use. */
+enum { READ_AHEAD = 16 * 1024, LONE_HEAD = 4 * 1024 };
 
 struct store_transcript_reader {
     int fd;
@@ -270,14 +271,38 @@ int store_transcript_open_at(const struct store_transcript_name *name,
     return 0;
 }
 
+static bool is_buffered(const struct store_transcript_reader *r, size_t need)
+{
+    return r->data != NULL && r->offset + (int64_t)need <= r->data_offset + (int64_t)r->len;
+}
+
+/* As fill, for a head; `lone`: without what follows it. */
+static int fill_head(struct store_transcript_reader *r, bool lone, char own[TRANSCRIPT_RECORD_SIZE],
+                     const char **at, struct error *err)
+{
+    ssize_t n;
+
+    if (!lone || is_buffered(r, TRANSCRIPT_RECORD_SIZE)) {
+        return fill(r, TRANSCRIPT_RECORD_SIZE, at, err);
+    }
+    n = transcript_pread(r->fd, own, TRANSCRIPT_RECORD_SIZE, r->offset);
+    if (n < 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot read a transcript at %" PRId64,
+                               r->offset);
+    }
+    *at = own;
+    return n == TRANSCRIPT_RECORD_SIZE ? 1 : 0;
+}
+
 /* 1 with the head of the record at the offset, which is wholly there as far as the file's size
- * tells; 0 when it is not; -1. */
+ * tells; 0 when it is not; -1. In `record` is the one before it, if any. */
 static int read_head(struct store_transcript_reader *r, struct transcript_record *record,
                      int64_t *size, struct error *err)
 {
+    char own[TRANSCRIPT_RECORD_SIZE];
     const char *at;
     struct stat st;
-    int got = fill(r, TRANSCRIPT_RECORD_SIZE, &at, err);
+    int got = fill_head(r, record->len >= LONE_HEAD, own, &at, err);
 
     if (got > 0) {
         got = transcript_record_read(r->marker, (const unsigned char *)at, record);
@@ -316,7 +341,7 @@ static int skip_end(struct store_transcript_reader *r, struct error *err)
 int store_transcript_skip(struct store_transcript_reader *r, store_transcript_until until,
                           void *ctx, struct error *err)
 {
-    struct transcript_record record;
+    struct transcript_record record = {0};
     struct store_record head;
     int64_t size = 0;
     int got = read_header(r, err);

@@ -106,6 +106,25 @@ static int put_records(struct output_bytes *b, struct store_transcript_reader *r
     return 0;
 }
 
+/* A long way, for who may block: the fills begin there. */
+static int seek(struct output_bytes *b, struct error *err)
+{
+    struct store_transcript_name name = name_of(b);
+    struct store_transcript_reader *r = NULL;
+    int result;
+
+    if (b->next == 0 || b->left == 0) {
+        return 0;
+    }
+    if (store_transcript_open(&name, &r, err) != 0) {
+        return -1;
+    }
+    result = store_transcript_skip(r, is_wanted, b, err) < 0 ? -1 : 0;
+    store_transcript_tell(r, &b->place);
+    store_transcript_reader_free(r);
+    return result;
+}
+
 static enum http_stream_next fill(void *state, struct buf *out)
 {
     struct output_bytes *b = state;
@@ -156,6 +175,10 @@ int output_bytes_new(const struct store_transcript_name *name, enum store_record
         output_bytes_free(b);
         return error_set(err, ERROR_TRANSCRIPT_GONE,
                          "the transcript of command %s was removed by retention", name->command_id);
+    }
+    if (seek(b, err) != 0) {
+        output_bytes_free(b);
+        return -1;
     }
     *out = b;
     return 0;

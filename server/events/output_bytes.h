@@ -1,6 +1,6 @@
 /* One stream of a command's output as raw bytes, put together from the records of its transcript.
  * Holds its place between two fills, no descriptor and no buffer. One thread at a time; blocks for
- * reads of the file. */
+ * reads of the file, of all heads in it in output_bytes_size and _new. */
 #ifndef EXECHOST_SERVER_EVENTS_OUTPUT_BYTES_H
 #define EXECHOST_SERVER_EVENTS_OUTPUT_BYTES_H
 
