@@ -37,3 +37,14 @@ void host_exec_result_not_started(struct host_exec_result *out, int errnum, bool
     host_exec_result_say(out, "%s%.180s: %s", in_cwd ? "working directory " : "", name,
                          error_errno_text(errnum));
 }
+
+int host_still_frozen(struct error *err, const struct error *first, const struct error *thawing)
+{
+    error_set(err, ERROR_RUNTIME, "the execution could not be thawed");
+    error_in_phase(err, PHASE_CLEANUP);
+    if (first->code != ERROR_NONE) {
+        error_add_cause(err, first);
+    }
+    error_add_cause(err, thawing);
+    return -1;
+}

@@ -1,4 +1,4 @@
-/* How every host says what became of a command. Pure. */
+/* How every host says what became of a command, or of a checkpoint. Pure. */
 #ifndef EXECHOST_HOST_RESULT_H
 #define EXECHOST_HOST_RESULT_H
 
@@ -12,5 +12,9 @@ void host_exec_result_say(struct host_exec_result *out, const char *fmt, ...) PR
  * code (126 or 127) and the detail. */
 void host_exec_result_not_started(struct host_exec_result *out, int errnum, bool in_cwd,
                                   const char *name);
+
+/* After a checkpoint: both causes in one error, what was wanted (`first`, code NONE: that went
+ * well) and that the execution may still be frozen. Always -1. */
+int host_still_frozen(struct error *err, const struct error *first, const struct error *thawing);
 
 #endif

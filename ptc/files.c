@@ -1,16 +1,6 @@
 #include "ptc/files.h"
 
-/* The assembler copies the files in; the build makes this unit depend on them. */
-#define EMBED(symbol, path)                                                                        \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".balign 16\n"                                                                         \
-            "exechost_ptc_" #symbol "_start:\n"                                                    \
-            ".incbin \"" path "\"\n"                                                               \
-            "exechost_ptc_" #symbol "_end:\n"                                                      \
-            ".byte 0\n"                                                                            \
-            ".popsection\n");                                                                      \
-    extern const char symbol##_start[] __asm__("exechost_ptc_" #symbol "_start");                  \
-    extern const char symbol##_end[] __asm__("exechost_ptc_" #symbol "_end")
+#include "base/embed.h"
 
 EMBED(launch, PTC_LAUNCH_FILE);
 EMBED(inside, PTC_INSIDE_FILE);

@@ -65,7 +65,8 @@ function embed(asset, index) {
         declarations: `EMBED(web_plain_${index}, "${path.join(out, file)}");\n` +
             `EMBED(web_gzip_${index}, "${path.join(out, `${file}.gz`)}");\n`,
         entry: `    {"${asset.name}", "${TYPES[path.extname(file)]}", "${digest(asset.bytes)}", ` +
-            `web_plain_${index}, web_plain_${index}_end, web_gzip_${index}, web_gzip_${index}_end},\n`,
+            `web_plain_${index}_start, web_plain_${index}_end, ` +
+            `web_gzip_${index}_start, web_gzip_${index}_end},\n`,
     };
 }
 

@@ -2,18 +2,9 @@
 #ifndef EXECHOST_WEB_EMBED_H
 #define EXECHOST_WEB_EMBED_H
 
-#include <stddef.h>
+#include "base/embed.h"
 
-/* The assembler takes a file in as it is. */
-#define EMBED(symbol, path)                                                                        \
-    __asm__(".pushsection .rodata,\"a\",%progbits\n"                                               \
-            ".globl " #symbol "\n"                                                                 \
-            ".globl " #symbol "_end\n" #symbol ":\n"                                               \
-            ".incbin \"" path "\"\n" #symbol "_end:\n"                                             \
-            ".byte 0\n"                                                                            \
-            ".popsection\n");                                                                      \
-    extern const char symbol[] __attribute__((visibility("hidden")));                              \
-    extern const char symbol##_end[] __attribute__((visibility("hidden")))
+#include <stddef.h>
 
 struct web_embedded {
     const char *name; /* below /assets/; "" is the page */

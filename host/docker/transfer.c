@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "host/content.h"
 #include "host/docker/docker_internal.h"
+#include "host/result.h"
 #include "workspace/tar.h"
 
 #include <limits.h>
@@ -133,18 +134,6 @@ static int read_workspace(struct docker_host *h, const char *container,
     return result;
 }
 
-/* Both causes in one error: what was wanted and that the execution may still be frozen. */
-static int still_frozen(struct error *err, const struct error *first, const struct error *thawing)
-{
-    error_set(err, ERROR_RUNTIME, "the execution could not be thawed");
-    error_in_phase(err, PHASE_CLEANUP);
-    if (first->code != ERROR_NONE) {
-        error_add_cause(err, first);
-    }
-    error_add_cause(err, thawing);
-    return -1;
-}
-
 int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err)
 {
@@ -173,7 +162,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
     }
     /* Also when freezing failed: an answer that was lost says nothing about what happened. */
     if (thaw(h, handle.id, &gone, &thawing) < 0) {
-        return still_frozen(err, &first, &thawing);
+        return host_still_frozen(err, &first, &thawing);
     }
     if (result < 0) {
         *err = first;

@@ -3,6 +3,7 @@
 #include "host/content.h"
 #include "host/files.h"
 #include "host/native/native_internal.h"
+#include "host/result.h"
 
 #include <errno.h>
 #include <string.h>
@@ -86,18 +87,6 @@ static int pack(struct native_host *h, const struct host_checkpoint_plan *plan,
     return host_files_pack(&files, "", &bounded.base, err);
 }
 
-/* Both causes in one error: what was wanted and that the execution may still be frozen. */
-static int still_frozen(struct error *err, const struct error *first, const struct error *thawing)
-{
-    error_set(err, ERROR_RUNTIME, "the execution could not be thawed");
-    error_in_phase(err, PHASE_CLEANUP);
-    if (first->code != ERROR_NONE) {
-        error_add_cause(err, first);
-    }
-    error_add_cause(err, thawing);
-    return -1;
-}
-
 int native_checkpoint(struct native_host *h, const struct host_checkpoint_plan *plan,
                       struct workspace_sink *sink, struct error *err)
 {
@@ -116,7 +105,7 @@ int native_checkpoint(struct native_host *h, const struct host_checkpoint_plan *
     }
     /* Also when freezing failed: it may have come too late, but it comes. */
     if (ask(k, SHIM_THAW, "thawing the execution", &thawing) != 0 && link_alive(k)) {
-        return still_frozen(err, &first, &thawing);
+        return host_still_frozen(err, &first, &thawing);
     }
     if (result != 0) {
         *err = first;

@@ -3,13 +3,12 @@
 It honours `If-None-Match: *` on a PUT. No manager runs, nobody authenticates within the cluster,
 and all of it listens on loopback alone.
 """
-import http.client
 import secrets
 import shutil
 import subprocess
 import uuid
 
-from daemon import ServerError, await_true, hold_port, run, start, stop
+from daemon import ServerError, await_true, hold_port, is_served, run, start, stop
 
 MEMORY = 8 << 30
 CONFIG = """[global]
@@ -139,15 +138,7 @@ class Ceph:
                 self.log)
 
     def answers(self):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-            try:
-                connection.request("GET", "/")
-                return connection.getresponse().status == 200
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException):
-            return False
+        return is_served(self.port, "/")
 
     def stop(self):
         stop(self.processes)

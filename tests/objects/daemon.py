@@ -1,5 +1,6 @@
 """A server's process: it dies with the one that started it, whatever ends that one."""
 import ctypes
+import http.client
 import os
 import pathlib
 import signal
@@ -56,6 +57,18 @@ def await_true(what, condition, processes, log):
         if time.monotonic() > deadline:
             raise ServerError(f"{what}: not within {START_SECONDS} s: {tail(log)}")
         time.sleep(0.05)
+
+
+def is_served(port, path):
+    """Whether a server of this machine answers 200 there."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def tail(log):

@@ -3,13 +3,12 @@
 It answers 501 to every conditional PUT. What it stores lies below its directory and is thrown away
 by `stop`.
 """
-import http.client
 import os
 import pathlib
 import secrets
 import shutil
 
-from daemon import ServerError, await_true, start, stop
+from daemon import ServerError, await_true, is_served, start, stop
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -43,15 +42,7 @@ class Swift:
         if not ready.exists():
             return False
         self.port = int(ready.read_text())
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-            try:
-                connection.request("GET", "/healthcheck")
-                return connection.getresponse().status == 200
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException):
-            return False
+        return is_served(self.port, "/healthcheck")
 
     def stop(self):
         stop(self.processes)
