@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
+enum { PAUSE_TRIES = 10, PAUSE_PAUSE_MS = 100 };
 enum { UNPAUSE_TRIES = 3, UNPAUSE_PAUSE_MS = 200, FREEZE_TIMEOUT_MS = 15 * 1000 };
 /* The engine leaves out, without a word, what has a longer path on its side. */
 enum { ENGINE_PATH_MAX = 4095 };
@@ -28,7 +29,9 @@ static int ended_meanwhile(struct error *err)
     return error_in_phase(err, PHASE_EXPORT);
 }
 
-static int freeze(struct docker_host *h, const char *container, struct error *err)
+/* `*lost`: the engine gave up against programs that were being started all the time, or a busy
+ * machine; nothing is frozen then. */
+static int freeze_once(struct docker_host *h, const char *container, bool *lost, struct error *err)
 {
     static const struct docker_call call = {
         .verb = "pause", .method = "POST", .timeout_ms = FREEZE_TIMEOUT_MS};
@@ -45,7 +48,26 @@ static int freeze(struct docker_host *h, const char *container, struct error *er
     if (answer.status == 404 || says(&answer, "is not running")) {
         return ended_meanwhile(err);
     }
+    *lost = says(&answer, "unable to freeze");
     return docker_refused(err, &call, &answer);
+}
+
+static int freeze(struct docker_host *h, const char *container,
+                  const struct host_checkpoint_plan *plan, struct error *err)
+{
+    for (int try = 1;; try++) {
+        bool lost = false;
+
+        if (freeze_once(h, container, &lost, err) == 0) {
+            return 0;
+        }
+        if (!lost || try == PAUSE_TRIES || cancel_fired(plan->cancel) ||
+            clock_mono_ms() + PAUSE_PAUSE_MS >= plan->deadline_mono_ms) {
+            return -1;
+        }
+        error_clear(err);
+        usleep(PAUSE_PAUSE_MS * 1000);
+    }
 }
 
 /* 0: it runs or is gone; `*gone` tells which. */
@@ -153,7 +175,7 @@ int docker_checkpoint(struct docker_host *h, const struct host_checkpoint_plan *
     }
     wait = stuck_wait_begin(h->stuck, handle.id, STUCK_LIFE);
     sockets = docker_count_sockets(h, handle.id, plan);
-    result = freeze(h, handle.id, &first);
+    result = freeze(h, handle.id, plan, &first);
     if (result == 0) {
         result = read_workspace(h, handle.id, plan, sink, &first);
     }
