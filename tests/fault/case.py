@@ -11,14 +11,16 @@ from lib.engine import Engine
 
 from agreement import Agreement, check_rows, check_stopped
 from life import Died, Life, Strange
+from sharing import CUT_AT, PHASES, Place, SharedAgreement, SharingLife, bucket_of
 
 HANG_SECONDS = 3
+SETTLE_SECONDS = 120
 
 
 class Setting:
-    """What the cases of one host share: images, a repository, the engine."""
+    """What the cases of one host share: images, a repository, the engine, a bucket of `store`."""
 
-    def __init__(self, options, host, directory):
+    def __init__(self, options, host, directory, store=None):
         directory.mkdir(parents=True)
         self.binary = pathlib.Path(options.binary).resolve()
         if not service.has_fault_points(self.binary):
@@ -41,13 +43,27 @@ class Setting:
             path.write_text(json.dumps(self.config), encoding="utf-8")
             native.import_images(self.binary, {"base": self.images["base"]}, path, directory)
 
+        self.object_store = store
+        self.bucket = bucket_of(store) if store else None
+
     def phases(self):
-        return ("life", "recovery")
+        return ("life", "recovery") + (PHASES if self.bucket else ())
+
+    def config_of(self, place):
+        """A service that shares runs no programs, whose points others meet."""
+        if not place:
+            return self.config
+        return {**self.config, "ptc": {}, "sharedStore": place.settings(self.directory)}
+
+    def close(self):
+        if self.bucket:
+            self.bucket.clear()
 
 
 class Case:
     """`point` is (host, phase, name); `action` None only lives. In `recovery` it is the second start
-    that fails, over what a killed life has left."""
+    that fails, over what a killed life has left. `sharing` is a life with a shared store, `resuming`
+    its second start, over an upload that was cut."""
 
     def __init__(self, setting, point, nth, action):
         self.setting = setting
@@ -60,6 +76,7 @@ class Case:
         self.service = None
         self.life = None
         self.instance = None
+        self.place = Place(setting.object_store, setting.bucket) if self.phase in PHASES else None
 
     def __str__(self):
         return f"{' '.join(self.point)}:{self.nth}:{self.action}" if self.action else \
@@ -103,12 +120,23 @@ class Case:
     def prepare(self):
         self.directory.mkdir()
         self.service = service.Service(self.setting.binary, self.directory / "s",
-                                       self.setting.config)
-        self.life = Life(self.call, self.gone, self.setting.life)
+                                       self.setting.config_of(self.place))
+        self.life = (SharingLife if self.place else Life)(self.call, self.gone, self.setting.life)
         if self.phase == "recovery":
             self.service.start()
             self.look_for_instance()
             self.life.live()
+            self.service.kill()
+        elif self.phase == "resuming":
+            self.be_cut()
+
+    def be_cut(self):
+        self.service.start(faults=CUT_AT)
+        self.look_for_instance()
+        try:
+            self.life.live()
+            raise Strange("it was not killed in an upload")
+        except Died:
             self.service.kill()
 
     def live(self):
@@ -117,7 +145,7 @@ class Case:
             return
         try:
             self.look_for_instance()
-            if self.phase == "life":
+            if self.phase in ("life", "sharing"):
                 self.life.live()
             self.settle()
             self.life.end()
@@ -130,6 +158,7 @@ class Case:
         deadline = time.monotonic() + HANG_SECONDS
         while not agreement.ready() and time.monotonic() < deadline and not self.gone():
             time.sleep(0.05)
+        self.life.settle(HANG_SECONDS if self.action == "hang" else SETTLE_SECONDS)
 
     def stop(self):
         """Killed where it hung or was to be killed, otherwise ended in good order."""
@@ -152,6 +181,8 @@ class Case:
         self.look_for_instance()
         agreement = Agreement(self.call, self.life, self.action in (None, "kill"))
         agreement.check_acknowledged()
+        if self.place:
+            SharedAgreement(agreement, self.place).check()
         agreement.check_works()
         agreement.end_all()
         agreement.check_host(self.setting.engine, self.instance, self.service.data)
@@ -167,6 +198,8 @@ class Case:
         self.stop()
         self.check()
         reached = self.was_reached()
+        if self.place:
+            self.place.clear()
         shutil.rmtree(self.directory)
         return reached
 

@@ -4,6 +4,8 @@
 FAILURES = ("EIO", "ENOSPC")
 # A kill here is a kill at the end of the process, which has its own case.
 DEFAULT_HITS = 1
+SHARING = ("sharing", "resuming")
+OF_SHARING = ("objects.", "share.", "store.checkpoint.", "checkpoint.")
 
 
 def hits_of(count, full):
@@ -16,7 +18,7 @@ def hits_of(count, full):
 
 
 def actions_of(name, full):
-    if name.endswith(".committed"):
+    if name.endswith((".committed", ".done", ".published")):
         return ("kill", "hang") if full else ("kill",)  # nothing can fail any more
     return ("kill", *FAILURES, "hang") if full else ("kill", FAILURES[0])
 
@@ -24,7 +26,7 @@ def actions_of(name, full):
 def choose(counts, host, full):
     """(phase, point, hit, action) of a host whose phases have been counted."""
     for phase, found in counts.items():
-        for number, name in enumerate(sorted(found)):
+        for number, name in enumerate(sorted(points_of(phase, found))):
             for action in actions_of(name, full):
                 if not full and not is_sample(host, phase, number, action):
                     continue
@@ -32,8 +34,15 @@ def choose(counts, host, full):
                     yield phase, name, nth, action
 
 
+def points_of(phase, found):
+    """A life that shares is led for its own points; the others are met by any life."""
+    return [name for name in found if phase not in SHARING or name.startswith(OF_SHARING)]
+
+
 def is_sample(host, phase, number, action):
     """By default: every kill of a native life, and some of everything else."""
+    if phase in SHARING:
+        return action == "kill" and number % (2 if phase == "sharing" else 8) == 0
     if host == "native" and phase == "life":
         return action == "kill" or number % 12 == 0
     return action == "kill" and number % (16 if host == "docker" else 6) == 0
