@@ -5,7 +5,7 @@ FAILURES = ("EIO", "ENOSPC")
 # A kill here is a kill at the end of the process, which has its own case.
 DEFAULT_HITS = 1
 SHARING = ("sharing", "resuming")
-OF_SHARING = ("objects.", "share.", "store.checkpoint.", "checkpoint.")
+OF_SHARING = ("objects.", "share.", "store.checkpoint.share.", "store.checkpoint.insert.", "checkpoint.")
 
 
 def hits_of(count, full):
@@ -36,13 +36,15 @@ def choose(counts, host, full):
 
 def points_of(phase, found):
     """A life that shares is led for its own points; the others are met by any life."""
-    return [name for name in found if phase not in SHARING or name.startswith(OF_SHARING)]
+    chosen = OF_SHARING if phase in SHARING else ("",)
+    return [name for name in found if name.startswith(chosen)]
 
 
 def is_sample(host, phase, number, action):
     """By default: every kill of a native life, and some of everything else."""
     if phase in SHARING:
-        return action == "kill" and number % (2 if phase == "sharing" else 8) == 0
+        # Before one request and behind the next: their names come in pairs.
+        return action == "kill" and (number % 4 in (0, 3) if phase == "sharing" else number % 8 == 0)
     if host == "native" and phase == "life":
         return action == "kill" or number % 12 == 0
     return action == "kill" and number % (16 if host == "docker" else 6) == 0

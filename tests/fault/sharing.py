@@ -165,7 +165,7 @@ class SharedAgreement:
         found = {key.split("/")[3] for key in keys if key.endswith("/manifest.json")}
         for name in found:
             manifest = json.loads(self.place.bucket.get(self.place.manifest_key(name)))
-            for digest in (manifest["archiveDigest"], manifest["files"]):
+            for digest in (manifest["archive"]["digest"], manifest["files"]):
                 content = self.place.bucket.get(self.place.blob_key(digest))
                 if "sha256:" + hashlib.sha256(content).hexdigest() != digest:
                     raise Strange(f"a blob of {name} in the bucket is another than {digest}")
@@ -180,8 +180,8 @@ class SharedAgreement:
         if answer is None or answer.status not in (204, 404):
             raise Strange(f"{name} can't be deleted: {answer.brief() if answer else None}")
         self.agreement.expect(201, "POST", "/v1/checkpoints/import", reference)
-        self.agreement.check_checkpoint(name, json.loads(found)["archiveDigest"])
-        if self.life.checkpoints.get(name) not in (None, json.loads(found)["archiveDigest"]):
+        self.agreement.check_checkpoint(name, json.loads(found)["archive"]["digest"])
+        if self.life.checkpoints.get(name) not in (None, json.loads(found)["archive"]["digest"]):
             raise Strange(f"{name} was taken in with other contents")
 
     def share_again(self, name):
