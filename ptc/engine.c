@@ -127,6 +127,9 @@ static void release(struct ptc_engine *e)
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         cleanup_close(fds[i]);
     }
+    for (size_t i = 0; i < e->empty_count; i++) {
+        close(e->to_empty[i]);
+    }
     for (size_t i = 0; i < e->recent_count; i++) {
         ptc_kind_done(&e->recent[i].kind);
     }

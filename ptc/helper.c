@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 enum { BITS = 8, RETRY_US = 2000 };
 
@@ -46,6 +47,20 @@ void ptc_helper_remove(struct ptc_worker *w)
     push(&e->to_remove, w);
     pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
+}
+
+void ptc_helper_empty(struct ptc_engine *e, int pidfd)
+{
+    pthread_mutex_lock(&e->lock);
+    bool room = e->empty_count < PTC_EMPTY_MAX;
+    if (room) {
+        e->to_empty[e->empty_count++] = pidfd;
+        pthread_cond_broadcast(&e->changed);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (!room) {
+        close(pidfd);
+    }
 }
 
 void ptc_helper_give_back(struct ptc_worker *w)
@@ -129,12 +144,27 @@ void ptc_helper_sweep(struct ptc_engine *e)
 
 /* --- the thread --- */
 
+/* Two processors take half of the time to give memory back, which is most of the end of a process.
+ * [lock], given up meanwhile. */
+static void empty_all(struct ptc_engine *e)
+{
+    while (e->empty_count > 0) {
+        int pidfd = e->to_empty[--e->empty_count];
+        pthread_mutex_unlock(&e->lock);
+        (void)syscall(SYS_process_mrelease, pidfd, 0);
+        close(pidfd);
+        pthread_mutex_lock(&e->lock);
+    }
+}
+
 static struct ptc_worker *wait_for_work(struct ptc_engine *e, bool *spawn)
 {
     struct ptc_worker *w = NULL;
     pthread_mutex_lock(&e->lock);
+    empty_all(e);
     while (e->to_remove == NULL && e->to_spawn == NULL && !e->helper_ends) {
         pthread_cond_wait(&e->changed, &e->lock);
+        empty_all(e);
     }
     *spawn = e->to_remove == NULL;
     w = pop(*spawn ? &e->to_spawn : &e->to_remove);

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 enum { PTC_KINDS_MAX = 8, PTC_TAIL_MAX = 4096, PTC_REASON_MAX = 512, PTC_CARRY_MAX = 4 };
+enum { PTC_EMPTY_MAX = 16 };
 
 /* What a process must have been started with; a run may take any of its kind. */
 struct ptc_kind {
@@ -65,6 +66,8 @@ struct ptc_worker {
     bool spawned;
     pid_t pid;
     int inner_fd; /* process 1 inside, a pidfd, or -1 */
+    pid_t inner_pid;
+    int node_fd; /* the program's process, a pidfd, or -1; of one in the pool */
     struct ptc_watch watch[PTC_WATCH_COUNT];
     int64_t slot;       /* of the host ids, -1: none */
     dev_t place_device; /* the named workspace when the process was started */
@@ -161,6 +164,7 @@ struct ptc_engine {
     size_t recent_count;
     int64_t refill_at;
     int64_t quiet_until;
+    int64_t taken_at;
     int64_t cpu_look_at;
     struct buf room;
     /* helper thread */
@@ -180,6 +184,8 @@ struct ptc_engine {
     struct ptc_run *stirred;
     struct ptc_worker *to_spawn;
     struct ptc_worker *to_remove;
+    int to_empty[PTC_EMPTY_MAX]; /* pidfds, owned */
+    size_t empty_count;
     struct ptc_worker *arrived; /* spawned or removed */
 };
 
@@ -202,6 +208,8 @@ struct ptc_worker *ptc_pool_take(struct ptc_engine *e, const struct ptc_kind *ki
 /* Starts what is missing, ends what nobody asked for in a while. */
 void ptc_pool_tend(struct ptc_engine *e, int64_t now);
 struct ptc_worker *ptc_pool_start(struct ptc_engine *e, const struct ptc_kind *kind);
+/* The last run is over: its answer goes out before anything is started. */
+void ptc_pool_rest(struct ptc_engine *e);
 
 /* sandbox.c, helper thread: starts the process of a worker whose kind is set. */
 int ptc_sandbox_spawn(struct ptc_worker *w, struct error *err) WARN_UNUSED;
@@ -227,6 +235,8 @@ void ptc_helper_give_back(struct ptc_worker *w);
 void *ptc_helper_main(void *engine);
 void ptc_helper_spawn(struct ptc_worker *w);
 void ptc_helper_remove(struct ptc_worker *w);
+/* Has the memory of a process that was killed given back beside its end. Takes the pidfd. */
+void ptc_helper_empty(struct ptc_engine *e, int pidfd);
 /* Groups that an earlier service left, with whatever lives in them. */
 void ptc_helper_sweep(struct ptc_engine *e);
 

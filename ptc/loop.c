@@ -137,6 +137,9 @@ static int find_pause(const struct ptc_engine *e, int64_t now)
     if (e->runs != NULL) {
         at = sooner(at, e->cpu_look_at);
     }
+    if (e->quiet_until > now) {
+        at = sooner(at, e->quiet_until);
+    }
     return at > now ? (int)(at - now) : 0;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { IDLE_KIND_MS = 60000, SHORT_RUN_MS = 50 };
+enum { IDLE_KIND_MS = 60000, SHORT_RUN_MS = 50, STEADY_MS = 100, REST_MS = 5 };
 
 /* --- kinds --- */
 
@@ -151,16 +151,27 @@ static void end_stale(struct ptc_engine *e, const struct ptc_kind *kind)
     }
 }
 
+/* A short run is over sooner when nothing starts beside it. Where one run follows the other, or
+ * none was ready, the next one comes sooner when it does. */
 struct ptc_worker *ptc_pool_take(struct ptc_engine *e, const struct ptc_kind *kind)
 {
     end_stale(e, kind);
     struct ptc_worker *w = find_spare(e, kind, PTC_WORKER_READY);
+    int64_t now = clock_mono_ms();
+    bool steady = now - e->taken_at < STEADY_MS;
     note(e, kind);
-    e->quiet_until = clock_mono_ms() + SHORT_RUN_MS;
+    e->taken_at = now;
+    e->quiet_until = w != NULL && !steady ? now + SHORT_RUN_MS : now;
     if (w == NULL) {
         w = find_spare(e, kind, PTC_WORKER_STARTING);
     }
     return w != NULL ? w : ptc_pool_start(e, kind);
+}
+
+void ptc_pool_rest(struct ptc_engine *e)
+{
+    int64_t until = clock_mono_ms() + REST_MS;
+    e->quiet_until = until < e->quiet_until ? until : e->quiet_until;
 }
 
 void ptc_pool_tend(struct ptc_engine *e, int64_t now)
@@ -173,8 +184,7 @@ void ptc_pool_tend(struct ptc_engine *e, int64_t now)
     if (now < e->refill_at) {
         return;
     }
-    /* A short run is over sooner when nothing else starts beside it. */
-    bool quiet = e->runs != NULL && now < e->quiet_until;
+    bool quiet = now < e->quiet_until;
     int64_t all = count_spare(e, NULL);
     for (size_t i = 0; i < e->recent_count; i++) {
         int64_t spare = count_spare(e, &e->recent[i].kind);

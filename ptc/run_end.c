@@ -213,6 +213,9 @@ void ptc_run_finish(struct ptc_run *run)
     tell_result(run);
     memset(&run->events, 0, sizeof(run->events));
     unlink_run(run);
+    if (e->runs == NULL) {
+        ptc_pool_rest(e);
+    }
     pthread_mutex_lock(&e->lock);
     e->live--;
     pthread_mutex_unlock(&e->lock);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -16,8 +17,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 enum { ARGS_MAX = 320, OWNED_MAX = 160, MOVED_FROM = 100, MIB = 1024 * 1024, NANO = 1000000000 };
+enum { LAUNCH_MS = 10000 };
 
 /* Where bubblewrap shows the parts of the stage. */
 #define INSIDE_NODE "/opt/ptc/node"
@@ -329,7 +332,14 @@ static int open_workspace(struct moves *m, const char *root, struct stat *st)
 
 static int open_groups(struct moves *m, const struct ptc_worker *w)
 {
+    int born = cgroup_birth_fd(&w->group);
+    if (born >= 0 && copy(m, LAUNCH_BIRTH, born) != 0) {
+        return -1;
+    }
     for (uint32_t i = 0; i < w->group.count; i++) {
+        if (w->group.trees[i].fd == born) {
+            continue;
+        }
         int fd = cgroup_open_entry(&w->group.trees[i]);
         if (move(m, LAUNCH_GROUPS + m->count, fd) != 0) {
             return -1;
@@ -374,6 +384,20 @@ static int start(struct ptc_worker *w, const struct moves *m, const struct args 
     posix_spawnattr_destroy(&attributes);
     errno = result;
     return result == 0 ? 0 : -1;
+}
+
+/* Who goes on, and the one who does not is reaped. Without a word it is the launcher, which then
+ * tells on standard error what was wrong. */
+static void learn_pid(struct ptc_worker *w)
+{
+    struct pollfd said = {.fd = w->watch[PTC_WATCH_INFO].fd, .events = POLLIN};
+    pid_t pid;
+    while (poll(&said, 1, LAUNCH_MS) < 0 && errno == EINTR) {
+    }
+    if (read(said.fd, &pid, sizeof(pid)) == (ssize_t)sizeof(pid) && pid != w->pid) {
+        (void)waitpid(w->pid, NULL, 0);
+        w->pid = pid;
+    }
 }
 
 static int make_group(struct ptc_worker *w, struct error *err)
@@ -439,6 +463,7 @@ int ptc_sandbox_spawn(struct ptc_worker *w, struct error *err)
         w->place_owner = st.st_uid;
     }
     w->spawned = true;
+    learn_pid(w);
     w->watch[PTC_WATCH_EXIT].fd = pidfd_open(w->pid, 0);
     return w->watch[PTC_WATCH_EXIT].fd >= 0
                ? 0

@@ -4,6 +4,7 @@
 #include "ptc/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +14,7 @@
 
 enum { READ_SIZE = 64 * 1024, READS_MAX = 16, REFILL_AFTER_MS = 1000, CLOSED_MS = 1000 };
 enum { LEAD2 = 0xc2, LEAD3 = 0xe0, LEAD4 = 0xf0, LEAD_END = 0xf5, CONTINUES = 0x80, TOP2 = 0xc0 };
+enum { DECIMAL = 10 };
 
 struct ptc_worker *ptc_worker_new(struct ptc_engine *e, const struct ptc_kind *kind)
 {
@@ -22,7 +24,7 @@ struct ptc_worker *ptc_worker_new(struct ptc_engine *e, const struct ptc_kind *k
         return NULL;
     }
     w->engine = e;
-    w->inner_fd = -1;
+    w->inner_fd = w->node_fd = -1;
     w->slot = -1;
     w->deadline = -1;
     for (int i = 0; i < PTC_WATCH_COUNT; i++) {
@@ -49,6 +51,7 @@ void ptc_worker_free(struct ptc_worker *w)
         ptc_worker_close(w, (enum ptc_watch_what)i);
     }
     cleanup_close(&w->inner_fd);
+    cleanup_close(&w->node_fd);
     cgroup_set_close(&w->group);
     ptc_frames_done(&w->frames);
     buf_done(&w->tail);
@@ -91,6 +94,11 @@ void ptc_worker_kill(struct ptc_worker *w)
         ptc_execution_kill(w);
         gone_if_all_is(w);
         return;
+    }
+    if (w->node_fd >= 0) {
+        /* It has the most to give back: first, and by two processors. */
+        (void)pidfd_send_signal(w->node_fd, SIGKILL, NULL, 0);
+        ptc_helper_empty(w->engine, TAKE_FD(w->node_fd));
     }
     (void)!cgroup_kill(&w->group);
     if (w->inner_fd >= 0) {
@@ -165,10 +173,31 @@ static void lose(struct ptc_worker *w)
 
 /* --- what it says --- */
 
+/* In its group are bubblewrap, process 1 inside and the one that has just spoken. */
+static void find_node(struct ptc_worker *w)
+{
+    char text[128];
+    int directory = cgroup_directory(&w->group, CGROUP_MEMORY);
+    _cleanup_close_ int fd =
+        directory < 0 ? -1 : openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    char *rest = text;
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        pid_t pid = (pid_t)strtol(line, NULL, DECIMAL);
+        if (pid > 0 && pid != w->pid && pid != w->inner_pid && w->node_fd < 0) {
+            w->node_fd = pidfd_open(pid, 0);
+        }
+    }
+}
+
 static void become_ready(struct ptc_worker *w)
 {
     struct ptc_engine *e = w->engine;
     w->state = PTC_WORKER_READY;
+    if (!w->inside) {
+        find_node(w);
+    }
     pthread_mutex_lock(&e->lock);
     e->probed = true;
     pthread_cond_broadcast(&e->changed);
@@ -305,7 +334,6 @@ static void read_output(struct ptc_worker *w, enum ptc_watch_what what)
 static void read_info(struct ptc_worker *w)
 {
     static const char key[] = "\"child-pid\":";
-    enum { DECIMAL = 10 };
     char text[512];
     ssize_t n = read(w->watch[PTC_WATCH_INFO].fd, text, sizeof(text) - 1);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -318,7 +346,8 @@ static void read_info(struct ptc_worker *w)
     text[n] = '\0';
     const char *at = strstr(text, key);
     if (at != NULL && w->inner_fd < 0) {
-        w->inner_fd = pidfd_open((pid_t)strtol(at + strlen(key), NULL, DECIMAL), 0);
+        w->inner_pid = (pid_t)strtol(at + strlen(key), NULL, DECIMAL);
+        w->inner_fd = pidfd_open(w->inner_pid, 0);
     }
 }
 

@@ -33,9 +33,7 @@ function writeAll(bytes, length) {
   }
 }
 
-// `text` is the JSON of one frame.
-export function send(text) {
-  if (ended) return;
+function frameOf(text) {
   const body = encodeText(encoder, text);
   const { length } = body;
   const frame = new Bytes(HEAD + length);
@@ -44,7 +42,14 @@ export function send(text) {
   frame[2] = length >>> 8;
   frame[3] = length;
   bytesSet(frame, body, HEAD);
-  writeAll(frame, HEAD + length);
+  return frame;
+}
+
+// `text` is the JSON of one frame.
+export function send(text) {
+  if (ended) return;
+  const frame = frameOf(text);
+  writeAll(frame, frame.length);
 }
 
 // The same, and the last word.
@@ -91,6 +96,13 @@ function take(deliver) {
     bytesSet(store, bytesPart(store, at, held), 0);
     held -= at;
   }
+}
+
+// Does with a frame what is done with those of the service, unless one of them has begun to come.
+export function rehearse(text, deliver) {
+  if (held > 0) return;
+  keep(frameOf(text));
+  take(deliver);
 }
 
 // Calls `deliver` with each frame of the service. Without the service there is nothing to live for.

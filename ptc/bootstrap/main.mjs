@@ -1,6 +1,6 @@
 // What runs inside before and around a program: says ready, waits for the one program, runs it, says
 // how it ended. The service trusts nothing of what comes from here.
-import { send, sendLast, sendTooLong, listen, isEnded } from './channel.mjs';
+import { send, sendLast, sendTooLong, listen, isEnded, rehearse } from './channel.mjs';
 import { encode, lossyReason, TOO_LONG } from './json.mjs';
 import { makeConsole, quoteCut, replaceStream } from './output.mjs';
 import { load, warm } from './program.mjs';
@@ -49,10 +49,10 @@ const failThrown = (thrown) => {
   if (!isEnded()) fail('exception', render(thrown));
 };
 
-function finish(value) {
+function finish(value, say) {
   if (isEnded()) return;
   if (value === undefined) {
-    sendLast('{"type":"done","ok":true}');
+    say('{"type":"done","ok":true}');
     return;
   }
   let text;
@@ -60,13 +60,13 @@ function finish(value) {
     text = encode(value, limits.output);
   } catch (fault) {
     if (fault === TOO_LONG) {
-      sendLast('{"type":"output-limit"}');
+      say('{"type":"output-limit"}');
     } else {
       fail('invalid-output', `the completion is not lossless JSON: ${lossyReason(fault) ?? 'unreadable'}`);
     }
     return;
   }
-  sendLast(`{"type":"done","ok":true,"value":${text}}`);
+  say(`{"type":"done","ok":true,"value":${text}}`);
 }
 
 /* --- bindings --- */
@@ -136,7 +136,7 @@ function answer(message) {
 /* --- the program --- */
 
 // A promise of the program's is waited for as such, whatever became of Promise.prototype.
-async function run(main, values) {
+async function run(main, values, say) {
   let value;
   try {
     const running = main(...values);
@@ -146,10 +146,10 @@ async function run(main, values) {
     failThrown(thrown);
     return;
   }
-  finish(value);
+  finish(value, say);
 }
 
-function start(boot) {
+function start(boot, say) {
   const names = [];
   const values = [];
   for (const binding of boot.bindings) {
@@ -169,35 +169,41 @@ function start(boot) {
     failThrown(thrown);
     return;
   }
-  run(main, values);
+  run(main, values, say);
 }
 
-let idle;
-function boot(message) {
-  clearTimeout(idle);
+// `surroundings` get the streams, `say` how the program ended.
+function boot(message, surroundings, say) {
   limits = freeze({ __proto__: null, output: message.outputMax, message: message.messageMax });
-  globalThis.console = makeConsole(log);
-  replaceStream('stdout', 1, log);
-  replaceStream('stderr', 2, log);
-  start(message);
+  surroundings.console = makeConsole(log);
+  replaceStream(surroundings.process, 'stdout', 1, log);
+  replaceStream(surroundings.process, 'stderr', 2, log);
+  start(message, say);
 }
 
 let booted = false;
+let idle;
 listen((message) => {
   if (booted) {
     answer(message);
   } else {
     booted = true;
-    boot(message);
+    clearTimeout(idle);
+    boot(message, globalThis, sendLast);
   }
 });
+
+// Half of the time of a short program is V8's, which compiles what has not run yet: all of the way to
+// the end of a program is gone once while nobody waits.
+const FIRST = '{"type":"boot","outputMax":64,"messageMax":64,"cwd":"/","program":"return [1]","bindings":[]}';
+function warmUp() {
+  warm();
+  rehearse(FIRST, (message) => boot(message, { __proto__: null, process: create(null) }, () => {}));
+}
 
 delete process.env.ELECTRON_RUN_AS_NODE;
 process.env = create(null);
 process.on('uncaughtException', failThrown);
 process.on('unhandledRejection', failThrown);
-idle = setTimeout(() => {
-  warm();
-  encode([1], WARM_AFTER_MS);
-}, WARM_AFTER_MS);
+idle = setTimeout(warmUp, WARM_AFTER_MS);
 send('{"type":"ready"}');

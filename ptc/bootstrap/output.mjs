@@ -54,9 +54,9 @@ function makeStream(fd, log) {
 }
 
 // Made when asked for first: most programs never do.
-export function replaceStream(name, fd, log) {
+export function replaceStream(owner, name, fd, log) {
   let stream;
-  defineProperty(process, name, {
+  defineProperty(owner, name, {
     __proto__: null,
     configurable: true,
     enumerable: true,

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/keyctl.h>
+#include <linux/sched.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,34 @@ static int fail(const char *step)
 {
     (void)dprintf(STDERR_FILENO, LAUNCH_FAULT "%s: %s\n", step, strerror(errno));
     return -1;
+}
+
+/* Moving into a group of version 2 makes the kernel wait for all processors, and whoever forks or
+ * ends meanwhile with it; being born there does not. The one who is born has the same parent, and
+ * this one ends. */
+static int be_born(void)
+{
+    struct clone_args args = {.flags = CLONE_PARENT | CLONE_INTO_CGROUP, .cgroup = LAUNCH_BIRTH};
+    if (fcntl(LAUNCH_BIRTH, F_GETFD) < 0) {
+        return 0;
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid < 0) {
+        return fail("be born in a control group");
+    }
+    if (pid > 0) {
+        _exit(EXIT_SUCCESS);
+    }
+    close(LAUNCH_BIRTH);
+    return setsid() < 0 ? fail("make a session") : 0;
+}
+
+static int tell_name(void)
+{
+    pid_t self = (pid_t)syscall(SYS_getpid);
+    return write(LAUNCH_INFO, &self, sizeof(self)) == (ssize_t)sizeof(self)
+               ? 0
+               : fail("tell who goes on");
 }
 
 static int join_groups(int count)
@@ -134,7 +164,8 @@ int main(int argc, char **argv)
         (void)fail("drop the identity");
         return LAUNCH_FAILED;
     }
-    if (join_groups(groups) == 0 && set_stage() == 0 && drop(uid, gid) == 0) {
+    if (be_born() == 0 && tell_name() == 0 && join_groups(groups) == 0 && set_stage() == 0 &&
+        drop(uid, gid) == 0) {
         (void)become_bwrap(argv + LAUNCH_ARG_BWRAP);
     }
     return LAUNCH_FAILED;

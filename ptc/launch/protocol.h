@@ -6,13 +6,14 @@
 /* Standard input is /dev/null, output and error are pipes. */
 enum launch_fd {
     LAUNCH_CONTROL = 3, /* the only one besides the standard ones that the program's process gets */
-    LAUNCH_INFO,        /* bubblewrap's --info-fd */
+    LAUNCH_INFO,        /* a pid_t: who goes on to be bubblewrap; then bubblewrap's --info-fd */
     LAUNCH_SECCOMP,     /* bubblewrap's --seccomp */
     LAUNCH_BWRAP,       /* bubblewrap itself */
     LAUNCH_STAGE,       /* a directory with node, bootstrap, etc and workspace in it */
     LAUNCH_NODE,        /* goes to LAUNCH_PLACE/node */
     LAUNCH_WORKSPACE,   /* goes to LAUNCH_PLACE/workspace; may be closed */
-    LAUNCH_GROUPS,      /* cgroup.procs files from here on */
+    LAUNCH_BIRTH,       /* directory of the control group to be born in; may be closed */
+    LAUNCH_GROUPS,      /* the files by which a process goes into the others, from here on */
 };
 
 /* Where the stage is mounted, in a mount namespace of the launcher's own. */

@@ -169,7 +169,7 @@ static int write_result(struct run *r, struct error *err)
         result = store_run_log_append(r->log, r->result.data, r->result.len, err);
         r->result_at = result == 0 ? at : -1;
     }
-    if (result == 0) {
+    if (result == 0 && r->keyed) {
         result = store_run_log_sync(r->log, err);
     }
     pthread_mutex_unlock(&r->lock);

@@ -313,6 +313,7 @@ int runs_create(struct service *s, const struct caller *who, const struct ptc_sp
         admission_give(s->admission, who->tenant, &one_run);
         return -1;
     }
+    r->keyed = claim != 0;
     r->output_max = spec->limits.output_max;
     r->mode = spec->mode;
     int result = record(r, spec, claim, err);

@@ -2,9 +2,10 @@
  * answered, their ends recorded. The program itself is ptc's: it knows no store and no tenant.
  *
  * A run's way: in the registry under its id → its row → its log → started by ptc, whose events
- * become lines of the log → its result: a line, durable, then the row, then it leaves the registry
- * and who waits is told. What the record refuses is tried again until it is taken. Nothing is ever
- * run again: what a run of the service left unfinished, the next one settles.
+ * become lines of the log → its result: a line (durable where an Idempotency-Key names the run),
+ * then the row, then it leaves the registry and who waits is told. What the record refuses is tried
+ * again until it is taken. Nothing is ever run again: what a run of the service left unfinished,
+ * the next one settles.
  *
  * Any thread; what says so blocks. A run is found by tenant and id. */
 #ifndef EXECHOST_SERVER_SERVICES_RUNS_H
@@ -56,7 +57,7 @@ bool runs_is_unrecorded(struct service *s, const char *tenant, const char *run_i
 /* Whether its result is so large that showing it takes long. */
 bool runs_is_large(struct service *s, const char *tenant, const char *run_id);
 /* Appends the resource as JSON. ERROR_PTC_RUN_NOT_FOUND; ERROR_TRANSCRIPT_GONE while retention
- * takes it away. Blocks for reads. */
+ * takes it away, and where a power loss did. Blocks for reads. */
 int runs_view(struct service *s, const char *tenant, const char *run_id, struct buf *out,
               struct error *err) WARN_UNUSED;
 /* A row as lists show it. */
