@@ -4,6 +4,7 @@
 #include "store/schema.h"
 #include "store/transaction.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
 
@@ -11,10 +12,28 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 
 enum { INSTANCE_ID_LEN = 16, RESERVE_BYTES = 1024 * 1024 };
+enum { LOCK_WAIT_MS = 5000, LOCK_PAUSE_MS = 10 };
 
 static const struct sql_points INSTANCE_POINTS = SQL_POINTS_POWER_LOSS("instance");
+
+/* A service that is killed while it starts a process leaves a child that has all its descriptors,
+ * the lock's too, until it reaches its exec: a moment where the machine is idle. 0 or an errno. */
+static int lock_soon(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    int64_t deadline = clock_mono_ms() + LOCK_WAIT_MS;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EINTR && (errno != EWOULDBLOCK || clock_mono_ms() >= deadline)) {
+            return errno;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
 
 static int take_lock(const char *directory, int *out, struct error *err)
 {
@@ -28,12 +47,13 @@ static int take_lock(const char *directory, int *out, struct error *err)
     if (fd < 0) {
         return error_set_errno(err, ERROR_INTERNAL, errno, "cannot open %s", path);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK) {
-            return error_set(err, ERROR_INTERNAL,
-                             "the data directory %s is in use by another service", directory);
-        }
-        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot lock %s", path);
+    int errnum = lock_soon(fd);
+    if (errnum == EWOULDBLOCK) {
+        return error_set(err, ERROR_INTERNAL, "the data directory %s is in use by another service",
+                         directory);
+    }
+    if (errnum != 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errnum, "cannot lock %s", path);
     }
     *out = TAKE_FD(fd);
     return 0;

@@ -27,8 +27,8 @@ struct store_readers;
 
 /* Opens or creates `<directory>/exechost.db`, migrates it by user_version (a newer one is refused,
  * naming both), makes the instance id on first use. Takes a lock file so that a second service on
- * the same directory is refused; while it is open the database can be opened by no other process,
- * for reading neither. */
+ * the same directory is refused, after some seconds; while it is open the database can be opened by
+ * no other process, for reading neither. */
 int store_open(const char *directory, struct store **out, struct error *err) WARN_UNUSED;
 /* NULL is fine. No call may be under way. */
 void store_close(struct store *s);

@@ -6,10 +6,13 @@
 
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void path_of(const struct fixture *f, const char *name, char out[128])
 {
@@ -78,6 +81,32 @@ static void test_second_open_is_refused(void **state)
     assert_non_null(strstr(err.detail, "in use by another service"));
     assert_null(s);
     fixture_reopen(f);
+}
+
+/* As the child of a killed service has it, before its exec. */
+static void test_lock_let_go_soon_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    char path[128];
+    int locked[2];
+    char byte;
+
+    store_close(f->store);
+    f->store = NULL;
+    path_of(f, "exechost.lock", path);
+    assert_int_equal(pipe(locked), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = open(path, O_RDWR);
+        _exit(fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || write(locked[1], "", 1) != 1 ||
+              usleep(100000) != 0);
+    }
+    close(locked[1]);
+    assert_int_equal(read(locked[0], &byte, 1), 1);
+    close(locked[0]);
+    assert_int_equal(store_open(f->directory, &f->store, &err), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 static void test_newer_version_is_refused(void **state)
@@ -270,6 +299,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_makes_missing_directories, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_instance_id_stays, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_lock_let_go_soon_is_waited_for, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(test_second_open_is_refused, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_newer_version_is_refused, fixture_setup,
