@@ -1,1 +1,2 @@
-exechost_fuzz(bundle USES workspace)
+exechost_fuzz(bundle USES workspace
+    DECODES workspace/bundle.c)

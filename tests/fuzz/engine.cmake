@@ -1,1 +1,2 @@
-exechost_fuzz(engine USES docker)
+exechost_fuzz(engine USES docker
+    DECODES host/docker/engine_head.c host/docker/engine_lines.c)

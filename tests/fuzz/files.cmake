@@ -1,1 +1,3 @@
-exechost_fuzz(files USES docker host)
+exechost_fuzz(files USES docker host
+    DECODES host/files.c host/docker/process_mux.c
+    WITHOUT send_content write_at)

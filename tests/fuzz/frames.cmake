@@ -1,1 +1,2 @@
-exechost_fuzz(frames USES docker)
+exechost_fuzz(frames USES docker
+    DECODES host/docker/process_frames.c)

@@ -1,6 +1,8 @@
 /* What a helper inside may answer to calls for files, alone and within the engine's multiplexing.
  * First byte of the input: bits 0 and 1 the call (list, read, pack, remove), bit 2 multiplexed, bit
- * 3 a range is read instead of all. What reaches the service is clean, and an error has a code. */
+ * 3 a range is read instead of all, bit 4
+ * a change instead: bit 0 a file is written, else an archive unpacked. What reaches the service is
+ * clean, and an error has a code. */
 #include "tests/fuzz/fuzz.h"
 
 #include "host/docker/process_mux.h"
@@ -11,7 +13,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LIST, READ, PACK, REMOVE, CALLS, MULTIPLEXED = 4, RANGE = 8, SIZE_MAX_READ = 1 << 20 };
+enum {
+    LIST,
+    READ,
+    PACK,
+    REMOVE,
+    CALLS,
+    MULTIPLEXED = 4,
+    RANGE = 8,
+    CHANGE = 16,
+    SIZE_MAX_READ = 1 << 20
+};
 
 struct helper {
     struct host host;
@@ -20,9 +32,10 @@ struct helper {
     bool multiplexed;
     bool range;
     struct process_mux mux;
+    size_t given; /* bytes that it has said */
+    bool waits;   /* says nothing behind its first frame before it is asked for a range */
     int in;
     int out;
-    int open_entries;
 };
 
 static ssize_t unwrap(void *ctx, uint8_t *data, size_t len)
@@ -47,6 +60,19 @@ static void close_ends(void *ctx)
     close(h->out);
 }
 
+static size_t first_frame(const struct helper *h)
+{
+    size_t len = h->size < GUEST_FRAME_HEADER ? 0 : guest_get_u32(h->data + 1);
+    return len > h->size || len + GUEST_FRAME_HEADER > h->size ? h->size : len + GUEST_FRAME_HEADER;
+}
+
+static void give(struct helper *h, size_t until)
+{
+    size_t len = until - h->given;
+    fuzz_require(pwrite(h->out, h->data + h->given, len, (off_t)h->given) == (ssize_t)len);
+    h->given = until;
+}
+
 static int op_guest(struct host *host, const struct host_guest_call *call, struct host_guest **out,
                     struct error *err)
 {
@@ -54,7 +80,7 @@ static int op_guest(struct host *host, const struct host_guest_call *call, struc
     h->in = open("/dev/null", O_WRONLY | O_CLOEXEC);
     h->out = memfd_create("helper", MFD_CLOEXEC);
     fuzz_require(h->in >= 0 && h->out >= 0);
-    fuzz_require(pwrite(h->out, h->data, h->size, 0) == (ssize_t)h->size);
+    give(h, h->waits ? first_frame(h) : h->size);
     const struct host_guest_ends ends = {
         .in = h->in,
         .out = h->out,
@@ -130,7 +156,8 @@ static const struct workspace_sink_ops checking_ops = {.begin = begin, .data = d
 
 static int choose(void *ctx, int64_t size, struct host_files_range *range, struct error *err)
 {
-    const struct helper *h = ctx;
+    struct helper *h = ctx;
+    give(h, h->size);
     if (size > SIZE_MAX_READ) {
         return error_set(err, ERROR_RESOURCE_LIMIT, "large");
     }
@@ -145,6 +172,7 @@ static int read_file(struct helper *h, const struct host_files *files, struct er
 {
     struct host_files_reader reader = {
         .choose = choose, .ctx = h, .fd = memfd_create("content", MFD_CLOEXEC)};
+    h->waits = !h->multiplexed;
     int result = host_files_read(files, "f", &reader, err);
     fuzz_require(reader.fd >= 0);
     close(reader.fd);
@@ -159,11 +187,45 @@ static int pack(const struct host_files *files, struct error *err)
     return result;
 }
 
+static int write_file(const struct host_files *files, struct error *err)
+{
+    struct host_files_content content = {
+        .fd = memfd_create("content", MFD_CLOEXEC), .size = 3, .mode = 0644};
+    fuzz_require(content.fd >= 0 && pwrite(content.fd, "abc", 3, 0) == 3);
+    int result = host_files_write(files, "f", &content, err);
+    close(content.fd);
+    return result;
+}
+
+static int feed(void *ctx, struct workspace_sink *sink, struct error *err)
+{
+    const struct workspace_entry entry = {
+        .path = "d/f", .type = WORKSPACE_FILE, .mode = 0644, .size = 3};
+    (void)ctx;
+    return sink->ops->begin(sink, &entry, err) != 0 || sink->ops->data(sink, 0, "abc", 3, err) != 0
+               ? -1
+               : sink->ops->end(sink, err);
+}
+
+static int call(struct helper *h, unsigned which, struct error *err)
+{
+    const struct host_files files = {.host = &h->host, .deadline_mono_ms = INT64_MAX};
+    if ((which & CHANGE) != 0) {
+        return (which & 1) != 0 ? write_file(&files, err)
+                                : host_files_unpack(&files, "d", feed, NULL, err);
+    }
+    switch (which % CALLS) {
+    case LIST: return host_files_list(&files, "", each, NULL, err);
+    case READ: return read_file(h, &files, err);
+    case PACK: return pack(&files, err);
+    default: return host_files_remove(&files, "f", true, err);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     static const struct host_ops ops = {.name = "helper", .guest = op_guest};
     struct error err = ERROR_INIT;
-    int result = 0;
     if (size == 0) {
         return 0;
     }
@@ -172,14 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
                        .size = size - 1,
                        .multiplexed = (input[0] & MULTIPLEXED) != 0,
                        .range = (input[0] & RANGE) != 0};
-    const struct host_files files = {.host = &h.host, .deadline_mono_ms = INT64_MAX};
-    switch (input[0] % CALLS) {
-    case LIST: result = host_files_list(&files, "", each, NULL, &err); break;
-    case READ: result = read_file(&h, &files, &err); break;
-    case PACK: result = pack(&files, &err); break;
-    case REMOVE: result = host_files_remove(&files, "f", true, &err); break;
-    default: break;
-    }
+    int result = call(&h, input[0], &err);
     fuzz_require((result != 0) == (err.code != ERROR_NONE));
     return 0;
 }

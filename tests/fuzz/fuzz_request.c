@@ -9,7 +9,9 @@
 #include "api/json.h"
 #include "api/signal.h"
 
-enum { TEXT_MAX = 1 << 24 };
+#include <string.h>
+
+enum { TEXT_MAX = 1 << 24, IMPORT = 'i' };
 
 static void check_round_trip(const json_t *value)
 {
@@ -90,6 +92,18 @@ static int decode_restore(const char *body, size_t len, struct error *err)
     return 0;
 }
 
+static int decode_import(const char *body, size_t len, struct error *err)
+{
+    struct api_checkpoint_import request;
+
+    if (api_checkpoint_import_decode(body, len, &request, err) != 0) {
+        return -1;
+    }
+    fuzz_require(request.uri != NULL && strncmp(request.digest, "sha256:", 7) == 0);
+    api_checkpoint_import_done(&request);
+    return 0;
+}
+
 static int decode_image(const char *body, size_t len, struct error *err)
 {
     struct api_image_fetch request;
@@ -123,12 +137,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     struct error err = ERROR_INIT;
     char *body;
+    int result;
 
     if (size == 0) {
         return 0;
     }
     body = fuzz_copy(data + 1, size - 1);
-    if (DECODERS[data[0] % (sizeof(DECODERS) / sizeof(DECODERS[0]))](body, size - 1, &err) != 0) {
+    result =
+        data[0] == IMPORT
+            ? decode_import(body, size - 1, &err)
+            : DECODERS[data[0] % (sizeof(DECODERS) / sizeof(DECODERS[0]))](body, size - 1, &err);
+    if (result != 0) {
         fuzz_require(err.code != ERROR_NONE && err.code != ERROR_INTERNAL);
     }
     free(body);

@@ -11,6 +11,7 @@ enum { APPARENT_MAX = 1 << 20, PIECE = 700 };
 struct source {
     const uint8_t *data;
     size_t left;
+    bool breaks; /* reading fails where its bytes end */
 };
 
 struct checker {
@@ -91,18 +92,20 @@ static ssize_t read_piece(void *ctx, const void **data, struct error *err)
     struct source *s = ctx;
     size_t len = s->left < PIECE ? s->left : PIECE;
 
-    (void)err;
+    if (len == 0 && s->breaks) {
+        return error_set(err, ERROR_RUNTIME, "broken");
+    }
     *data = s->data;
     s->data += len;
     s->left -= len;
     return (ssize_t)len;
 }
 
-static int feed(const uint8_t *data, size_t size, bool loose)
+static int feed(const uint8_t *data, size_t size, bool loose, bool breaks)
 {
     static const struct workspace_sink_ops ops = {
         .begin = check_begin, .data = check_data, .end = check_end};
-    struct source bytes = {.data = data, .left = size};
+    struct source bytes = {.data = data, .left = size, .breaks = breaks};
     struct checker checker = {.sink = {.ops = &ops}};
     struct workspace_tar_source source = {
         .read = read_piece, .ctx = &bytes, .apparent_bytes_max = APPARENT_MAX, .loose = loose};
@@ -114,14 +117,17 @@ static int feed(const uint8_t *data, size_t size, bool loose)
     }
     result = workspace_tar_feed(&source, &checker.sink, &err);
     fuzz_require(result != 0 || !checker.open);
+    fuzz_require((result != 0) == (err.code != ERROR_NONE));
     return result;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int strict = feed(data, size, false);
+    int strict = feed(data, size, false, false);
 
     /* What is good as it is needs no looking over. */
-    fuzz_require(feed(data, size, true) == 0 || strict != 0);
+    fuzz_require(feed(data, size, true, false) == 0 || strict != 0);
+    /* What breaks off in the middle is never taken for whole. */
+    fuzz_require(feed(data, size / 2, true, true) != 0 || feed(data, size / 2, true, false) == 0);
     return 0;
 }

@@ -1,1 +1,2 @@
-exechost_fuzz(http USES http)
+exechost_fuzz(http USES http
+    DECODES server/http/uri.c server/http/range.c)

@@ -1,1 +1,2 @@
-exechost_fuzz(inflate USES workspace)
+exechost_fuzz(inflate USES workspace
+    DECODES workspace/inflate.c)

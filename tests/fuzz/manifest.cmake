@@ -1,1 +1,3 @@
-exechost_fuzz(manifest USES workspace)
+exechost_fuzz(manifest USES workspace
+    DECODES workspace/manifest.c
+    WITHOUT put_* workspace_manifest_encode)

@@ -1,1 +1,2 @@
-exechost_fuzz(objects USES objects)
+exechost_fuzz(objects USES objects
+    DECODES store/objects/answer.c)

@@ -1,1 +1,2 @@
-exechost_fuzz(tar USES workspace)
+exechost_fuzz(tar USES workspace
+    DECODES workspace/tar.c)
