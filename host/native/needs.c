@@ -94,6 +94,7 @@ static long try_call(int number)
     case SYS_close_range: return syscall(number, 1, 0, 0);
     case SYS_fsopen: return syscall(number, NULL, ~0U);
     case SYS_open_tree: return syscall(number, -1, NULL, ~0U);
+    case SYS_pivot_root: return syscall(number, "", "");
     default: return syscall(number, -1, NULL, ~0U, NULL, 0);
     }
 }
@@ -122,6 +123,12 @@ static void look_for_calls(struct native_needs *needs)
                        "profile that hides it");
             return;
         }
+    }
+    /* Who lacks the right is refused, too, and has been told so. */
+    if (needs->items[0].met && try_call(SYS_pivot_root) < 0 && errno == EPERM) {
+        (void)snprintf(need->text, sizeof(need->text), "pivot_root is refused");
+        lack(need, "run the service without a seccomp profile that refuses it; a container with "
+                   "--security-opt seccomp=unconfined");
     }
 }
 

@@ -97,11 +97,31 @@ packages_package() {
     need_package busybox-static
 }
 
+# The images and compose.yaml.
+packages_docker() {
+    packages_engine
+    need_command docker docker.io
+    docker compose version >/dev/null 2>&1 || need_command docker-compose docker-compose
+    need_command debootstrap debootstrap
+    need_command curl curl
+    need_command npm npm
+    need_command python3 python3
+    need_package busybox-static
+}
+
 packages_bench() {
     packages_run
     packages_engine
     packages_objects
     need_command docker-registry docker-registry
+}
+
+# The mirror of this machine, else Debian's.
+packages_mirror() {
+    local found
+    found=$(sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*).*$/\3/p' /etc/apt/sources.list \
+        /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1)
+    printf '%s\n' "${found:-http://deb.debian.org/debian}"
 }
 
 # Daemons that a package brings are not started by its installation: the scripts start what they

@@ -1,4 +1,4 @@
-"""docs/configuration.md against what the service takes: the same keys, defaults, ranges and limits."""
+"""docs/configuration.md against what the service takes: the same keys, defaults, ranges, limits."""
 import json
 import re
 import subprocess

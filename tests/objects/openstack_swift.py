@@ -1,16 +1,15 @@
-"""OpenStack Swift with its S3 API: account, container, object and proxy server in one process.
+"""OpenStack Swift with its S3 API in one process, as docker/store has it.
 
 It answers 501 to every conditional PUT. What it stores lies below its directory and is thrown away
 by `stop`.
 """
-import os
 import pathlib
 import secrets
 import shutil
 
-from daemon import ServerError, await_true, is_served, start, stop
+from daemon import await_true, is_served, start, stop
 
-HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "docker/store/swift_node.py"
 
 
 class Swift:
@@ -26,15 +25,14 @@ class Swift:
 
     def start(self):
         shutil.rmtree(self.directory, ignore_errors=True)
-        (self.directory / "disk/one").mkdir(parents=True)
-        require_attributes(self.directory / "disk")
+        self.directory.mkdir(parents=True)
         secret = self.directory / "users"
         secret.touch(0o600)
         secret.write_text("".join(f"{key} {value} user{number}\n"
                                   for number, (key, value) in enumerate(self.users)))
         # Started from the distribution's Python, whose modules Swift is.
-        self.processes.append(start(["/usr/bin/python3", str(HERE / "swift_node.py"),
-                                     str(self.directory)], self.log))
+        self.processes.append(start(["/usr/bin/python3", "-B", str(PROGRAM), str(self.directory)],
+                                    self.log))
         await_true("Swift", self.answers, self.processes, self.log)
 
     def answers(self):
@@ -47,16 +45,3 @@ class Swift:
     def stop(self):
         stop(self.processes)
         shutil.rmtree(self.directory / "disk", ignore_errors=True)
-
-
-def require_attributes(directory):
-    """Swift keeps what it knows of an object in extended attributes of its file."""
-    probe = directory / "probe"
-    probe.touch()
-    try:
-        os.setxattr(probe, "user.swift.probe", b"x" * 1024)
-    except OSError as error:
-        raise ServerError(f"{directory}: Swift needs a file system with extended attributes, such "
-                          f"as ext4, xfs or a tmpfs of Linux 6.6: {error}") from error
-    finally:
-        probe.unlink()

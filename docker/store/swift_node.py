@@ -1,11 +1,21 @@
-"""The process of a Swift of one node: swift_node.py DIRECTORY.
+"""An S3-compatible store of one node: OpenStack Swift with its S3 API, in one process.
 
-Its four servers share an event loop and listen on sockets that are bound here to port 0, so there
-is no port that could be taken. Users are in DIRECTORY/users; the S3 API's port is written to
-DIRECTORY/port.
+    swift_node.py DIRECTORY [--listen HOST:PORT] [--bucket NAME] [--credentials FILE]
+
+Users are in DIRECTORY/users, a line "KEY SECRET NAME" each; objects are below DIRECTORY/disk and
+stay from one start to the next. The S3 API's port, which the system chooses when none is given, is
+written to DIRECTORY/port when it answers. The other servers listen on loopback, on ports that the
+system chooses.
+
+With a bucket and a file for credentials a first start makes a user and writes its keys there, and
+every start makes the bucket where it is not.
 """
+import argparse
 import logging
+import os
 import pathlib
+import secrets
+import signal
 import sys
 
 import eventlet
@@ -16,12 +26,13 @@ from eventlet import wsgi  # noqa: E402
 from swift.common import constraints, utils  # noqa: E402
 from swift.common.ring import RingBuilder  # noqa: E402
 from swift.common.swob import HTTPForbidden, HTTPUnauthorized  # noqa: E402
-from swift.common.wsgi import SwiftHttpProtocol, loadapp  # noqa: E402
+from swift.common.wsgi import SwiftHttpProtocol, loadapp, make_pre_authed_request  # noqa: E402
 
 STORAGE = ("account", "container", "object")
+USER = "exechost"
 CONSTANTS = """[swift-hash]
-swift_hash_path_prefix = tests
-swift_hash_path_suffix = tests
+swift_hash_path_prefix = exechost
+swift_hash_path_suffix = exechost
 [storage-policy:0]
 name = one
 default = yes
@@ -120,7 +131,8 @@ def write_configuration(directory, ports):
     (directory / "swift.conf").write_text(CONSTANTS)
     for name in STORAGE:
         write_ring(directory, name, ports[name])
-        (directory / f"{name}.conf").write_text(STORAGE_SERVER.format(directory=directory, name=name))
+        text = STORAGE_SERVER.format(directory=directory, name=name)
+        (directory / f"{name}.conf").write_text(text)
     plain = [name for name in FILTERS if f"[filter:{name}]" not in PROXY_SERVER]
     text = PROXY_SERVER.format(directory=directory, pipeline=" ".join(FILTERS))
     text += "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in plain)
@@ -133,9 +145,70 @@ def serve(listener, app):
                 capitalize_response_headers=False)
 
 
-def main(directory):
-    listeners = {name: eventlet.listen(("127.0.0.1", 0), reuse_port=False)
-                 for name in STORAGE + ("proxy",)}
+def make_user(directory, credentials):
+    """The keys of a first start, for the store and, as S3 clients read them, for its user."""
+    users = directory / "users"
+    if not users.exists():
+        key, secret = "AK" + secrets.token_hex(9).upper(), secrets.token_hex(20)
+        write_secret(users, f"{key} {secret} {USER}\n")
+    key, secret, _ = users.read_text().split()
+    write_secret(credentials, "[default]\n"
+                 f"aws_access_key_id = {key}\naws_secret_access_key = {secret}\n")
+
+
+def write_secret(path, text):
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    new.touch(0o600)
+    new.write_text(text)
+    new.rename(path)
+
+
+def make_bucket(proxy, name):
+    request = make_pre_authed_request({}, "PUT", f"/v1/AUTH_{USER}/{name}", swift_source="START")
+    answer = request.get_response(proxy)
+    if answer.status_int not in (201, 202):
+        sys.exit(f"swift_node: the bucket {name} can't be made: {answer.status}")
+
+
+def require_attributes(directory):
+    """Swift keeps what it knows of an object in extended attributes of its file."""
+    probe = directory / "probe"
+    probe.touch()
+    try:
+        os.setxattr(probe, "user.swift.probe", b"x" * 1024)
+    except OSError as error:
+        sys.exit(f"swift_node: {directory} needs a file system with extended attributes, such as "
+                 f"ext4 or xfs: {error}")
+    finally:
+        probe.unlink()
+
+
+def address(text):
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--listen", type=address, default=("127.0.0.1", 0))
+    parser.add_argument("--bucket")
+    parser.add_argument("--credentials", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def main(options):
+    # What was answered is on disk; as a container's first process it would not end otherwise.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    directory = options.directory.resolve()
+    (directory / "disk/one").mkdir(parents=True, exist_ok=True)
+    (directory / "port").unlink(missing_ok=True)
+    require_attributes(directory / "disk")
+    if options.credentials:
+        make_user(directory, options.credentials)
+    places = {name: ("127.0.0.1", 0) for name in STORAGE} | {"proxy": options.listen}
+    listeners = {name: eventlet.listen(place, reuse_port=False) for name, place in places.items()}
     ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
     write_configuration(directory, ports)
     # The directory of swift.conf is compiled in.
@@ -145,6 +218,8 @@ def main(directory):
     for name, listener in listeners.items():
         app = loadapp(str(directory / f"{name}.conf"), global_conf={"log_name": name})
         threads.append(eventlet.spawn(serve, listener, app))
+    if options.bucket:
+        make_bucket(app, options.bucket)
     (directory / "port.new").write_text(str(ports["proxy"]))
     (directory / "port.new").rename(directory / "port")
     for thread in threads:
@@ -152,4 +227,4 @@ def main(directory):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]).resolve())
+    main(parse())
