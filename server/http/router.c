@@ -2,15 +2,21 @@
 
 #include <string.h>
 
-/* `pattern` is at the start of a segment; `len` its length. */
-static bool segment_fits(const char *pattern, size_t len, const char *segment, const char **param)
+/* `pattern` is at the start of a segment. Returns its end, or NULL when the segment does not fit;
+ * `param` is what stands for a name in braces, else NULL. */
+static const char *segment_fits(const char *pattern, const char *segment, const char **param)
 {
     *param = NULL;
     if (pattern[0] == '{') {
         *param = segment;
-        return segment[0] != '\0';
+        return segment[0] == '\0' ? NULL : pattern + strcspn(pattern, "/");
     }
-    return strlen(segment) == len && memcmp(pattern, segment, len) == 0;
+    /* A segment may hold a slash that came percent-encoded. */
+    while (*segment != '\0' && *pattern == *segment && *pattern != '/') {
+        pattern++;
+        segment++;
+    }
+    return *segment == '\0' && (*pattern == '\0' || *pattern == '/') ? pattern : NULL;
 }
 
 static bool path_fits(const char *pattern, const struct uri *uri,
@@ -19,21 +25,18 @@ static bool path_fits(const char *pattern, const struct uri *uri,
     unsigned param_count = 0;
 
     for (unsigned i = 0; i < uri->segment_count; i++) {
-        size_t len;
         const char *param;
 
         if (*pattern != '/') {
             return false;
         }
-        pattern++;
-        len = strcspn(pattern, "/");
-        if (!segment_fits(pattern, len, uri->segments[i], &param)) {
+        pattern = segment_fits(pattern + 1, uri->segments[i], &param);
+        if (pattern == NULL) {
             return false;
         }
         if (param != NULL && param_count < HTTP_PARAMS_MAX) {
             params[param_count++] = param;
         }
-        pattern += len;
     }
     return *pattern == '\0';
 }
@@ -44,6 +47,21 @@ static void allow_add(char allow[ROUTER_ALLOW_SIZE], const char *method)
 
     if (strstr(allow, method) == NULL) {
         snprintf(allow + used, ROUTER_ALLOW_SIZE - used, "%s%s", used == 0 ? "" : ", ", method);
+    }
+}
+
+static void find_allowed(const struct http_route *routes, size_t count, const struct uri *uri,
+                         struct router_match *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *params[HTTP_PARAMS_MAX];
+
+        if (path_fits(routes[i].path, uri, params)) {
+            allow_add(out->allow, routes[i].method);
+            if (strcmp(routes[i].method, "GET") == 0) {
+                allow_add(out->allow, "HEAD");
+            }
+        }
     }
 }
 
@@ -59,18 +77,13 @@ void router_find(const struct http_route *routes, size_t count, const struct uri
     for (size_t i = 0; i < count; i++) {
         const char *params[HTTP_PARAMS_MAX] = {NULL};
 
-        if (!path_fits(routes[i].path, uri, params)) {
-            continue;
-        }
-        allow_add(out->allow, routes[i].method);
-        if (strcmp(routes[i].method, "GET") == 0) {
-            allow_add(out->allow, "HEAD");
-        }
-        if (out->route == NULL && strcmp(routes[i].method, wanted) == 0) {
+        if (strcmp(routes[i].method, wanted) == 0 && path_fits(routes[i].path, uri, params)) {
             out->route = &routes[i];
             memcpy(out->params, params, sizeof(params));
+            return;
         }
     }
+    find_allowed(routes, count, uri, out);
 }
 
 static bool name_is_listed(const char *list, const char *name)

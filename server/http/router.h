@@ -10,7 +10,8 @@ enum { ROUTER_ALLOW_SIZE = 64 };
 struct router_match {
     const struct http_route *route;      /* NULL when nothing has this path and method */
     const char *params[HTTP_PARAMS_MAX]; /* borrowed from the uri */
-    char allow[ROUTER_ALLOW_SIZE]; /* methods of the path: "GET, HEAD, POST"; "" when unknown */
+    /* Without a route: the methods of the path, "GET, HEAD, POST"; "" when it is unknown. */
+    char allow[ROUTER_ALLOW_SIZE];
 };
 
 /* HEAD means the GET route. Of two routes that fit the first is taken. */
