@@ -1,10 +1,9 @@
 """The native host against the kernel's floor and against the engine's command line."""
-import pathlib
 import subprocess
 import threading
 import time
 
-from lib.sampling import WARM_UP, absolute, bounded, compared, interleaved, timed
+from lib.sampling import WARM_UP, bounded, compared, interleaved, timed
 from lib.wire import Connection, WireError
 
 PROVISION_BAR = 3
@@ -16,9 +15,6 @@ REST_SECONDS = 0.3
 PARALLEL = 16
 CYCLES = 160
 PARALLEL_BAR = 2
-IDLE = 1000
-IDLE_SECONDS = 30
-IDLE_MEMORY_MIB = 2
 
 
 def lifecycle(bench):
@@ -65,15 +61,15 @@ def docker(*arguments):
 
 
 def command_line(bench):
-    """What a shell script would do: `docker create`, `docker start`, `docker exec`."""
+    """What a library that wraps the command line does: `docker create`, `start`, `exec`, `rm`."""
     image = f"sha256:{bench.image.rpartition(':')[2]}"
     service = bench.native_service()
-    ran = ([], [])
+    others = {"exec": ([], []), "terminate": ([], [])}
 
     def ours():
         spent, execution = timed(service.provision)
-        ran[0].append(timed(service.execute, execution, "/bin/true")[0])
-        service.terminate(execution)
+        others["exec"][0].append(timed(service.execute, execution, "/bin/true")[0])
+        others["terminate"][0].append(timed(service.terminate, execution)[0])
         return spent
 
     def start(name):
@@ -84,9 +80,9 @@ def command_line(bench):
         name = bench.container_name()
         try:
             spent = timed(start, name)[0]
-            ran[1].append(timed(docker, "exec", name, "true")[0])
+            others["exec"][1].append(timed(docker, "exec", name, "true")[0])
         finally:
-            docker("rm", "--force", name)
+            others["terminate"][1].append(timed(docker, "rm", "--force", name)[0])
         return spent
 
     # The kernel takes a container's namespaces and groups apart after `docker rm` has answered; that
@@ -99,11 +95,14 @@ def command_line(bench):
         made = interleaved(bench.samples, lambda: rested(ours), lambda: rested(theirs))
     finally:
         service.stop()
+    ran, removed = (tuple(side[WARM_UP:] for side in others[name]) for name in others)
     return [
         compared("native-provision-cli", "POST /v1/executions, empty workspace",
                  "`docker create` and `docker start`", "ms", made, CLI_PROVISION_BAR),
-        compared("native-exec-cli", "POST …/commands, `true`", "`docker exec`", "ms",
-                 tuple(side[WARM_UP:] for side in ran), CLI_EXEC_BAR),
+        compared("native-exec-cli", "POST …/commands, `true`", "`docker exec`", "ms", ran,
+                 CLI_EXEC_BAR),
+        compared("native-terminate-cli", "DELETE /v1/executions/{id}", "`docker rm --force`", "ms",
+                 removed, None),
     ]
 
 
@@ -158,7 +157,7 @@ def parallel(bench):
         return 1000 / floor.ask(f"cycles {CYCLES} {PARALLEL}")
 
     try:
-        figures = interleaved(max(5, bench.samples // 6), ours, kernels, warm_up=1)
+        figures = interleaved(bench.samples, ours, kernels, warm_up=1)
     finally:
         floor.done()
         service.stop()
@@ -167,54 +166,4 @@ def parallel(bench):
                  "the kernel's floor, 16 at once", "ms", figures, PARALLEL_BAR),
         compared("native-parallel-alone", "the same", "one client alone", "ms",
                  (figures[0], alone[1:]), 1),
-    ]
-
-
-def proportional_kib(pid):
-    """The process's share of what it maps; 0 when it is gone."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
-
-
-def shims(service):
-    """The processes that hold the executions of a service, by their data directory's lock files."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            name = (entry / "comm").read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if name.startswith("exechost-shim"):
-            found.append(int(entry.name))
-    return found
-
-
-def idle(bench):
-    """A thousand at once."""
-    service = bench.native_service()
-    others = set(shims(service))
-    before = service.memory_kib("VmRSS")
-    small = {"cpus": 0.01, "memoryBytes": 16 << 20, "diskBytes": 1 << 20, "pids": 8}
-    try:
-        made = timed(lambda: [service.provision(**small) for _ in range(IDLE)])[0]
-        own = [pid for pid in shims(service) if pid not in others]
-        held = sum(proportional_kib(pid) for pid in own)
-        grown = service.memory_kib("VmRSS") - before
-        removed = timed(lambda: [service.terminate(e) for e in list(service.live)])[0]
-    finally:
-        service.stop()
-    if len(own) < IDLE:
-        raise WireError(f"{len(own)} shims hold {IDLE} executions")
-    return [
-        absolute("native-idle-provision", f"{IDLE} idle executions, one after the other", "s",
-                 [made / 1000], IDLE_SECONDS),
-        absolute("native-idle-memory", "own memory of each, service and shim", "MiB",
-                 [(held + grown) / IDLE / 1024], IDLE_MEMORY_MIB),
-        absolute("native-idle-terminate", "all of them terminated", "s", [removed / 1000],
-                 IDLE_SECONDS),
     ]

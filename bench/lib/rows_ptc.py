@@ -1,11 +1,11 @@
 """Programs: a run from its request to its answer, against a bare Node that does nothing."""
 import json
-import os
-import shutil
+import socket
 import subprocess
 import time
 
-from lib.sampling import absolute, compared, interleaved, timed
+from lib import machine
+from lib.sampling import bounded, compared, interleaved, timed
 from lib.service import Service
 from lib.wire import WireError
 
@@ -17,19 +17,15 @@ COLD_BAR = 1.2
 CALLS = 1000
 CALLS_BAR_MS = 1000
 READY_SECONDS = 3
-NEW_ENOUGH = ("const [a, b] = process.versions.node.split('.');"
-              "process.exit(a > 22 || (a == 22 && b >= 13) ? 0 : 1)")
 STRIP = "require('node:module').stripTypeScriptTypes('return 1', {mode: 'strip'})"
 RETURN = {"program": "return 1", "description": "bench", "bindings": []}
 
 
 def find_node(bench):
-    """As the service does: the machine's, or the one that the scripts brought."""
-    beside = os.path.join(os.path.dirname(bench.binary), "..", "node", "bin", "node")
-    for node in (shutil.which("node"), beside):
-        if node and os.path.exists(node) and subprocess.run([node, "-e", NEW_ENOUGH], check=False).returncode == 0:
-            return os.path.realpath(node)
-    raise WireError("there is no Node 22.13 or newer")
+    node = machine.find_node(bench.root)
+    if node is None:
+        raise WireError("there is no Node 22.13 or newer")
+    return node
 
 
 def start(bench, **settings):
@@ -55,19 +51,23 @@ def paced(action, *arguments):
 
 
 def pooled(bench):
+    """ptc-paced, ptc-back-to-back: the latter can't take turns, so the bare one runs before and after."""
     node = find_node(bench)
     service = start(bench)
     try:
         figures = interleaved(bench.samples, lambda: paced(run, service), lambda: paced(bare, node))
-        rows = [compared("ptc-paced", "POST /v1/ptc/runs, `return 1`, one per 200 ms", "cold `node -e 0`", "ms",
-                         figures, PACED_BAR)]
+        half = -(-bench.samples // 2)
+        alone = [timed(bare, node)[0] for _ in range(half)]
+        time.sleep(READY_SECONDS)
         runs = [timed(run, service)[0] for _ in range(BACK_TO_BACK)]
+        time.sleep(READY_SECONDS)
+        alone += [timed(bare, node)[0] for _ in range(half)]
     finally:
         service.stop()
-    cold = [timed(bare, node)[0] for _ in range(bench.samples)]
-    rows.append(compared("ptc-back-to-back", f"the same {BACK_TO_BACK} times without a pause", "cold `node -e 0`",
-                         "ms", (runs, cold), BACK_TO_BACK_BAR))
-    return rows
+    return [compared("ptc-paced", "POST /v1/ptc/runs, `return 1`, one per 200 ms", "cold `node -e 0`", "ms",
+                     figures, PACED_BAR),
+            compared("ptc-back-to-back", f"the same {BACK_TO_BACK} times without a pause, refill included",
+                     "cold `node -e 0`", "ms", (runs, alone), BACK_TO_BACK_BAR)]
 
 
 def by_hand(node):
@@ -108,11 +108,52 @@ def answer_calls(service):
     return (time.perf_counter() - started) * 1000
 
 
+ASK = f"""
+const socket = new (require('node:net').Socket)({{fd: 3}});
+let rest = '', next = null;
+socket.on('data', (piece) => {{
+    const lines = (rest + piece).split('\\n');
+    rest = lines.pop();
+    for (const line of lines) next(JSON.parse(line));
+}});
+const f = (value) => new Promise((resolve) => {{
+    next = resolve;
+    socket.write(JSON.stringify({{name: 'f', args: [value]}}) + '\\n');
+}});
+(async () => {{
+    for (let i = 0; i !== {CALLS}; i += 1) await f(i);
+    process.exit(0);
+}})();
+"""
+
+
+def bare_calls(node):
+    """Milliseconds from the first call to the program's end."""
+    ours, its = socket.socketpair()
+    with ours, subprocess.Popen(["bash", "-c", f'exec "$0" -e "$1" 3<&{its.fileno()}', node, ASK],
+                                pass_fds=(its.fileno(),)) as program:
+        its.close()
+        answered = 0
+        with ours.makefile("rwb") as stream:
+            for line in stream:
+                started = started if answered else time.perf_counter()
+                json.loads(line)
+                stream.write(json.dumps({"ok": True, "value": answered}).encode() + b"\n")
+                stream.flush()
+                answered += 1
+                if answered == CALLS:
+                    break
+        if program.wait() != 0 or answered != CALLS:
+            raise WireError(f"the bare program made {answered} calls")
+    return (time.perf_counter() - started) * 1000
+
+
 def calls(bench):
+    node = find_node(bench)
     service = start(bench)
     try:
-        figures = [answer_calls(service) for _ in range(5)]
+        figures = interleaved(bench.samples, lambda: answer_calls(service), lambda: bare_calls(node), warm_up=1)
     finally:
         service.stop()
-    return [absolute("ptc-calls", f"{CALLS} binding calls in sequence, polled and answered over HTTP", "ms", figures,
-                     CALLS_BAR_MS)]
+    return [bounded("ptc-calls", f"{CALLS} binding calls in sequence, polled and answered over HTTP",
+                    "the same over a bare socketpair", "ms", figures, CALLS_BAR_MS)]

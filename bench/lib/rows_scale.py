@@ -158,7 +158,7 @@ def records(bench):
         service.stop()
         return spent
 
-    starts = interleaved(max(5, bench.samples // 6), lambda: start(many), lambda: start(few), 1)
+    starts = interleaved(bench.samples, lambda: start(many), lambda: start(few), warm_up=1)
     services = [many(), few()]
     try:
         lists = interleaved(bench.samples, *(

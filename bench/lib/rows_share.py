@@ -1,8 +1,8 @@
 """Checkpoints on their way to a shared store, against curl."""
+import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 from lib.sampling import compared, interleaved, timed
 from lib.wire import WireError
@@ -37,12 +37,13 @@ def curl(store, bucket, file):
 
 def sharing(bench):
     """share: a new checkpoint each time, and an empty bucket."""
-    with tempfile.TemporaryDirectory(prefix="exechost-bench-objects-") as name:
-        stores = Stores(name)
-        try:
-            return measure(bench, stores["ceph"], pathlib.Path(name))
-        finally:
-            stores.close()
+    directory = pathlib.Path(bench.path("objects"))
+    directory.mkdir()
+    stores = Stores(str(directory))
+    try:
+        return measure(bench, stores["ceph"], directory)
+    finally:
+        stores.close()
 
 
 def measure(bench, store, directory):
@@ -59,6 +60,11 @@ def measure(bench, store, directory):
             made = service.call("POST", f"/v1/executions/{execution}/checkpoints", {})
             return made["checkpointId"]
 
+        # The archive that the service sends, by another name.
+        archive = service.data / "checkpoints/default" / checkpoint() / "workspace.tar.zst"
+        file = directory / "archive"
+        os.link(archive, file)
+
         def ours():
             made = checkpoint()
             spent, shared = timed(service.call, "POST", f"/v1/checkpoints/{made}/share")
@@ -69,14 +75,11 @@ def measure(bench, store, directory):
             return spent
 
         def theirs():
-            made = checkpoint()
-            file = service.data / "checkpoints/default" / made / "workspace.tar.zst"
             spent = timed(curl, store, bucket, str(file))[0]
-            service.call("DELETE", f"/v1/checkpoints/{made}")
             bucket.clear()
             return spent
 
-        figures = interleaved(max(5, bench.samples // 3), ours, theirs, warm_up=1)
+        figures = interleaved(bench.samples, ours, theirs, warm_up=1)
     finally:
         service.stop()
         bucket.clear()

@@ -12,13 +12,14 @@ def timed(action, *arguments):
     return (time.perf_counter() - started) * 1000, result
 
 
-def interleaved(samples, subject, baseline, warm_up=WARM_UP):
-    """Runs both in turns, the one that goes first changing each time, and drops the first rounds.
-    Each is called without arguments and returns its figure. Returns two lists."""
-    figures = ([], [])
+def interleaved(samples, *sides, warm_up=WARM_UP):
+    """Runs all sides in turns, the one that goes first changing each time, and drops the first rounds.
+    Each is called without arguments and returns its figure. Returns a list of figures for each."""
+    figures = tuple([] for _ in sides)
     for turn in range(warm_up + samples):
-        for side in ((0, 1), (1, 0))[turn % 2]:
-            figure = (subject, baseline)[side]()
+        for step in range(len(sides)):
+            side = (turn + step) % len(sides)
+            figure = sides[side]()
             if turn >= warm_up:
                 figures[side].append(figure)
     return figures
@@ -51,3 +52,8 @@ def absolute(name, what, unit, figures, bar):
     return {"name": name, "what": what, "against": None, "unit": unit, "subject": summary(figures),
             "baseline": None, "ratio": None, "bar": bar, "met": largest <= bar,
             "largest": largest}
+
+
+def absent(name, what, reason):
+    """What this machine can't run beside the service."""
+    return {"name": name, "what": what, "absent": reason, "met": True}

@@ -113,7 +113,11 @@ packages_bench() {
     packages_run
     packages_engine
     packages_objects
-    need_command docker-registry docker-registry
+    need_command docker docker.io
+    need_command runc runc
+    need_command crun crun
+    need_command zstd zstd
+    need_command openssl openssl
 }
 
 # The mirror of this machine, else Debian's.
