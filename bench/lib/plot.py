@@ -5,7 +5,7 @@ import statistics
 WIDTH, HEIGHT = 360, 210
 LEFT, RIGHT, TOP, BOTTOM = 58, 16, 44, 40
 TICKS = 4
-TITLES = {"growth-provision": "provision (ms)", "growth-exec": "exec `true` (ms)",
+TITLES = {"growth-provision": "provision (ms)", "growth-exec": "exec of true (ms)",
           "growth-list": "a page of the list (ms)", "growth-memory": "memory of all (MiB)"}
 STYLE = """
   svg { --paper: #ffffff; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0; --mark: #0969da; }
@@ -65,7 +65,7 @@ class Panel:
             lines.append(f'<line class="grid" x1="{self.left + LEFT}" x2="{self.left + WIDTH - RIGHT}" '
                          f'y1="{y}" y2="{y}"/>')
             lines.append(f'<text x="{self.left + LEFT - 8}" y="{y + 4}" text-anchor="end">'
-                         f'{number(i * self.step)}</text>')
+                         f'{i * self.step:g}</text>')
         for count in self.counts:
             lines.append(f'<text x="{self.x(count)}" y="{self.top + HEIGHT - BOTTOM + 18}" '
                          f'text-anchor="middle">{count:,}</text>')
