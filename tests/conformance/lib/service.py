@@ -59,7 +59,7 @@ class Service:
         if wait:
             self.wait_listening()
 
-    def wait_listening(self):
+    def wait_listening(self, seconds=START_SECONDS):
         lines = []
         found = threading.Event()
         stream = self.process.stdout
@@ -74,7 +74,7 @@ class Service:
                     found.set()
 
         threading.Thread(target=read, daemon=True).start()
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + seconds
         while not found.wait(0.02):
             if self.process.poll() is not None:
                 code = self.process.returncode
@@ -82,7 +82,7 @@ class Service:
                 raise ServiceError(f"exited with {code} before listening: {self.last_errors()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise ServiceError(f"not listening after {START_SECONDS} s: {lines}")
+                raise ServiceError(f"not listening after {seconds} s: {lines}")
 
     def signal(self, number):
         self.process.send_signal(number)
