@@ -18,6 +18,18 @@ void log_set_level(enum log_level level)
     atomic_store(&log_threshold, (int)level);
 }
 
+static _Thread_local struct log_trace log_trace;
+
+struct log_trace log_trace_now(void)
+{
+    return log_trace;
+}
+
+void log_trace_set(struct log_trace trace)
+{
+    log_trace = trace;
+}
+
 static int add_escaped_char(struct buf *line, unsigned char c)
 {
     switch (c) {
@@ -155,6 +167,9 @@ static void write_line(enum log_level level, const struct error *err, const char
     add_pairs(&line, ap);
     if (err != NULL) {
         add_failure(&line, err);
+    }
+    if (log_trace.id[0] != '\0') {
+        add_field(&line, "traceId", log_trace.id);
     }
     (void)end_line(&line, STDERR_FILENO); /* nobody is left to be told */
 }

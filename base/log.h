@@ -9,6 +9,14 @@ enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERRO
 
 void log_set_level(enum log_level level); /* default LOG_LEVEL_INFO */
 
+/* What a thread works for: the trace id of the request that began it stands as `traceId` in each
+ * line it writes until another is set. None at first. */
+struct log_trace {
+    char id[33]; /* 32 hex digits, "": none */
+};
+struct log_trace log_trace_now(void);
+void log_trace_set(struct log_trace trace);
+
 /* `message` and then pairs of key and string value, ended by NULL:
  * log_info("provisioned", "execution", id, "tenant", tenant, NULL). A NULL value would end the
  * list. */

@@ -1,7 +1,10 @@
 /* A bounded pool of worker threads: the only place where the service blocks on engines, files and
  * the store's writes. Work is of kinds; each has a FIFO queue and a number of threads of its own,
- * so that no amount of one kind, however long it blocks, holds up another. Any thread may submit.
- */
+ * so that no amount of one kind, however long it blocks, holds up another. Work may have an owner:
+ * of a kind's threads, and of the places to wait for one, an owner gets another only while it has
+ * less than three times what is left, and never the last one as a second of its own: whoever comes
+ * finds one free, or is next. Those of one owner run in order, owners take turns. A job runs with
+ * the trace (log.h) of the thread that submitted it. Any thread may submit. */
 #ifndef EXECHOST_BASE_POOL_H
 #define EXECHOST_BASE_POOL_H
 
@@ -29,6 +32,12 @@ void pool_submit_always(struct pool *p, pool_fn fn, void *arg);
 int pool_submit_kind(struct pool *p, unsigned kind, pool_fn fn, void *arg,
                      struct error *err) WARN_UNUSED;
 void pool_submit_kind_always(struct pool *p, unsigned kind, pool_fn fn, void *arg);
+/* The same for the work of `owner` (NULL: nobody's, which is not bound), of whom there are few:
+ * they are remembered. */
+int pool_submit_owned(struct pool *p, unsigned kind, const char *owner, pool_fn fn, void *arg,
+                      struct error *err) WARN_UNUSED;
+void pool_submit_owned_always(struct pool *p, unsigned kind, const char *owner, pool_fn fn,
+                              void *arg);
 struct pool_kind_load {
     unsigned waiting;
     unsigned running;

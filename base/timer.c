@@ -12,6 +12,7 @@ struct slot {
     timer_fn fn;
     timer_fn drop; /* NULL: nothing is held */
     void *arg;
+    struct log_trace trace;
     uint32_t uses;
     uint32_t heap_index; /* while pending */
     uint32_t next_free;  /* while free */
@@ -124,6 +125,7 @@ static void run_due(struct timers *t)
         }
         slot_release(t, t->heap[0]);
         pthread_mutex_unlock(&t->mutex);
+        log_trace_set(due.trace);
         due.fn(due.arg);
         pthread_mutex_lock(&t->mutex);
     }
@@ -241,6 +243,7 @@ uint64_t timers_add_held(struct timers *t, int64_t at_mono_ms, timer_fn fn, time
     slot->fn = fn;
     slot->drop = drop;
     slot->arg = arg;
+    slot->trace = log_trace_now();
     slot->uses++;
     slot->pending = true;
     slot->heap_index = t->heap_len;

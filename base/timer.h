@@ -1,5 +1,6 @@
 /* One thread and a heap of deadlines. Callbacks run on the timer thread, must be short and never
- * block (they submit to a pool). Any thread may add and cancel. */
+ * block (they submit to a pool); they run with the trace (log.h) of the thread that added them. Any
+ * thread may add and cancel. */
 #ifndef EXECHOST_BASE_TIMER_H
 #define EXECHOST_BASE_TIMER_H
 

@@ -10,6 +10,7 @@
 #ifndef EXECHOST_SERVER_HTTP_EXCHANGE_H
 #define EXECHOST_SERVER_HTTP_EXCHANGE_H
 
+#include "base/log.h"
 #include "server/http/deadline.h"
 #include "server/http/http.h"
 #include "server/http/linger.h"
@@ -83,8 +84,8 @@ struct http_exchange {
     struct uri uri;
     char method[16];
     char request_id[REQUEST_ID_MAX + 1];
-    char trace_id[TRACE_ID_LEN + 1]; /* "" when the caller sent none */
-    const char *cors_origin;         /* the configured one it comes from, or NULL */
+    struct log_trace trace;  /* none when the caller sent none */
+    const char *cors_origin; /* the configured one it comes from, or NULL */
     struct router_match match;
     struct token_set *tokens;    /* owned: a reference to those that were known when it came */
     const char *tenant;          /* of `tokens`; NULL: not known (yet) */
@@ -343,8 +344,8 @@ void listener_done(struct listener *l);
 
 /* The caller's id if it is sane, else a new one. */
 void trace_request_id(const char *header, char out[REQUEST_ID_MAX + 1]);
-/* The trace id of a W3C traceparent, "" when there is none or it is malformed. */
-void trace_parent(const char *header, char out[TRACE_ID_LEN + 1]);
+/* The trace id of a W3C traceparent, none when there is none or it is malformed. */
+void trace_parent(const char *header, struct log_trace *out);
 void trace_log(const struct http_exchange *x);
 
 /* --- origin.c --- */

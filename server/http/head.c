@@ -151,7 +151,7 @@ int head_check(struct http_exchange *x, const struct request_line *line, struct 
     snprintf(x->method, sizeof(x->method), "%s", line->method);
     x->http10 = strcmp(line->version, "HTTP/1.0") == 0;
     trace_request_id(http_header(x, "X-Request-Id"), x->request_id);
-    trace_parent(http_header(x, "traceparent"), x->trace_id);
+    trace_parent(http_header(x, "traceparent"), &x->trace);
     if (framing_check(x, line, &framing, err) != 0) {
         x->body_announced = true;
         return -1;

@@ -59,6 +59,7 @@ static void run_job(void *arg)
     struct http_exchange *x = arg;
     http_handler job = TAKE_PTR(x->job);
 
+    log_trace_set(x->trace);
     job(x);
     if (guard_is_due(x)) {
         guard_leave(x);
@@ -85,9 +86,9 @@ static enum MHD_Result start_job(struct http_exchange *x, bool always)
     pthread_mutex_lock(&x->lock);
     x->phase = EXCHANGE_JOB;
     if (always) {
-        pool_submit_kind_always(x->server->pool, kind, run_job, x);
+        pool_submit_owned_always(x->server->pool, kind, x->tenant, run_job, x);
     } else {
-        rc = pool_submit_kind(x->server->pool, kind, run_job, x, &err);
+        rc = pool_submit_owned(x->server->pool, kind, x->tenant, run_job, x, &err);
     }
     if (rc == 0) {
         MHD_suspend_connection(x->connection);
@@ -227,24 +228,34 @@ static enum exchange_phase phase_of(struct http_exchange *x)
     return phase;
 }
 
+static enum MHD_Result access_exchange(struct http_exchange *x, const struct request_line *line,
+                                       const char *data, size_t *size)
+{
+    switch (phase_of(x)) {
+    case EXCHANGE_HEAD: return on_head(x, line);
+    case EXCHANGE_BODY: return *size > 0 ? on_body(x, data, size) : on_request_complete(x);
+    case EXCHANGE_RESUMED: return go_on(x) ? settle(x) : MHD_NO;
+    default: return MHD_NO;
+    }
+}
+
 /* NOLINTNEXTLINE(readability-function-size): the signature is libmicrohttpd's */
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url,
                                  const char *method, const char *version, const char *data,
                                  size_t *size, void **context)
 {
     struct http_exchange *x = *context;
+    const struct request_line line = {method, url, version};
 
     (void)cls;
     (void)c;
     if (x == NULL) {
         return MHD_NO; /* no memory at the request line */
     }
-    switch (phase_of(x)) {
-    case EXCHANGE_HEAD: return on_head(x, &(struct request_line){method, url, version});
-    case EXCHANGE_BODY: return *size > 0 ? on_body(x, data, size) : on_request_complete(x);
-    case EXCHANGE_RESUMED: return go_on(x) ? settle(x) : MHD_NO;
-    default: return MHD_NO;
-    }
+    log_trace_set(x->trace);
+    enum MHD_Result result = access_exchange(x, &line, data, size);
+    log_trace_set((struct log_trace){{0}});
+    return result;
 }
 
 static void *on_request_line(void *cls, const char *target, struct MHD_Connection *c)
@@ -262,7 +273,9 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
     (void)code;
     if (x != NULL) {
         deadline_request_over(x->peer);
+        log_trace_set(x->trace);
         exchange_completed(x);
+        log_trace_set((struct log_trace){{0}});
     }
 }
 

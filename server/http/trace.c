@@ -35,14 +35,14 @@ static bool is_hex(const char *s, size_t len)
 
 /* https://www.w3.org/TR/trace-context: version-traceid-parentid-flags; later versions may append.
  */
-void trace_parent(const char *header, char out[TRACE_ID_LEN + 1])
+void trace_parent(const char *header, struct log_trace *out)
 {
     enum { VERSION = 2, PARENT_ID = 16, FLAGS = 2, WHOLE = 2 + 1 + 32 + 1 + 16 + 1 + 2 };
     static const char zeros[] = "00000000000000000000000000000000";
     const char *trace;
     const char *parent;
 
-    out[0] = '\0';
+    *out = (struct log_trace){{0}};
     if (header == NULL || strlen(header) < WHOLE) {
         return;
     }
@@ -60,8 +60,7 @@ void trace_parent(const char *header, char out[TRACE_ID_LEN + 1])
     if (header[WHOLE] != '\0' && (strncmp(header, "00", VERSION) == 0 || header[WHOLE] != '-')) {
         return;
     }
-    memcpy(out, trace, TRACE_ID_LEN);
-    out[TRACE_ID_LEN] = '\0';
+    memcpy(out->id, trace, TRACE_ID_LEN);
 }
 
 void trace_log(const struct http_exchange *x)
@@ -78,8 +77,7 @@ void trace_log(const struct http_exchange *x)
     /* Status 0: the connection broke before an answer. */
     log_write(quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "request", "method", x->method, "path",
               x->uri.path, "status", status, "durationMs", duration, "requestId", x->request_id,
-              "tenant", http_tenant(x), x->trace_id[0] == '\0' ? NULL : "traceId", x->trace_id,
-              NULL);
+              "tenant", http_tenant(x), NULL);
 }
 
 static const char *added_header(const struct http_exchange *x, const char *name)
@@ -99,7 +97,7 @@ void http_outcome(const struct http_exchange *x, struct http_outcome *out)
         .code = x->reply.code,
         .path = x->uri.path,
         .location = added_header(x, "Location"),
-        .trace_id = x->trace_id,
+        .trace_id = x->trace.id,
         .token_id = x->token_id,
     };
 }

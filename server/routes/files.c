@@ -154,6 +154,7 @@ static void serve(struct http_exchange *x, const struct file_request *wanted, bo
     struct file_request request = *wanted;
     request.path = path;
     request.body_fd = -1;
+    request.quotas = http_quotas(x);
     if (request.kind == FILE_WRITE || request.kind == FILE_UNPACK) {
         request.body_fd = http_body_file(x, &request.body_size);
     }

@@ -135,6 +135,7 @@ static int check_quotas(const struct admission_share *used, const struct admissi
         {"diskBytes", used->disk_bytes, asked->disk_bytes, q->disk_bytes, 1},
         {"commands", used->commands, asked->commands, q->commands, 1},
         {"runs", used->runs, asked->runs, q->runs, 1},
+        {"calls for files", used->file_calls, asked->file_calls, ADMISSION_FILE_CALLS_MAX, 1},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(amounts); i++) {
@@ -179,6 +180,7 @@ static void add(struct admission_share *to, const struct admission_share *share,
     to->disk_bytes += sign * share->disk_bytes;
     to->commands += sign * share->commands;
     to->runs += sign * share->runs;
+    to->file_calls += sign * share->file_calls;
 }
 
 /* [lock] */

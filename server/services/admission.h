@@ -12,10 +12,13 @@
 
 struct admission;
 
+enum { ADMISSION_FILE_CALLS_MAX = 1024 };
+
 struct admission_share {
     int64_t executions, nano_cpus, memory_bytes, disk_bytes;
-    int64_t commands; /* running or queued */
-    int64_t runs;     /* of programs */
+    int64_t commands;   /* running or queued */
+    int64_t runs;       /* of programs */
+    int64_t file_calls; /* under way or waiting; no quota, ADMISSION_FILE_CALLS_MAX for everybody */
 };
 
 /* Looks at the machine. */

@@ -70,6 +70,8 @@ void command_record_end(struct command *c, const char *reason, enum error_code c
                     c->row.command_id, NULL);
         error_clear(&err);
     }
+    log_debug("command ended", "execution", c->row.execution_id, "command", c->row.command_id,
+              "tenant", c->row.tenant, "reason", reason, NULL);
     c->row.transcript_bytes = c->transcript == NULL ? 0 : store_transcript_size(c->transcript);
     if (store_command_update(s->store, &c->row, &err) != 0) {
         log_failure(LOG_LEVEL_ERROR, &err, "the end of a command could not be recorded", "command",
@@ -187,7 +189,7 @@ static void record_again(void *arg)
 static void submit_record_again(void *arg)
 {
     struct command *c = arg;
-    pool_submit_kind_always(c->service->pool, WORK_COMMANDS, record_again, c);
+    pool_submit_owned_always(c->service->pool, WORK_COMMANDS, c->row.tenant, record_again, c);
 }
 
 static void drop_command(void *arg)
@@ -268,6 +270,7 @@ static void complete(void *arg)
     struct command *c = arg;
     struct live_execution *x = c->item.execution;
     char detail[96];
+    log_trace_set(c->item.trace);
     disarm_deadline(x);
     if (c->result.oom || (c->result.runner_killed && memory_ran_out(c))) {
         begin_oom(c);
@@ -307,6 +310,15 @@ static void keep_usage(struct live_execution *x, const struct host_usage *usage)
 
 /* --- events, on the host's thread --- */
 
+/* The end is this command's doing; the thread goes on with others'. */
+static void begin_end(struct command *c, enum end_reason reason, const char *detail)
+{
+    struct log_trace before = log_trace_now();
+    log_trace_set(c->item.trace);
+    ending_begin(c->item.execution, reason, detail);
+    log_trace_set(before);
+}
+
 static bool on_output(void *ctx, enum host_stream stream, const void *data, size_t len)
 {
     struct command *c = ctx;
@@ -319,7 +331,7 @@ static bool on_output(void *ctx, enum host_stream stream, const void *data, size
         c->row.truncated = true;
         log_failure(LOG_LEVEL_ERROR, &c->storage, "output could not be kept", "command",
                     c->row.command_id, NULL);
-        ending_begin(x, END_ABORTED, storage_detail(c));
+        begin_end(c, END_ABORTED, storage_detail(c));
         return false;
     }
     c->captured += (int64_t)keep;
@@ -328,7 +340,7 @@ static bool on_output(void *ctx, enum host_stream stream, const void *data, size
         char detail[96];
         snprintf(detail, sizeof(detail), "more output than maxOutputBytes %lld",
                  (long long)x->limits.max_output_bytes);
-        ending_begin(x, END_OUTPUT_LIMIT, detail);
+        begin_end(c, END_OUTPUT_LIMIT, detail);
         return false;
     }
     notify(x->service, &c->row);
@@ -358,8 +370,9 @@ static void on_finished(void *ctx, const struct host_exec_result *result)
                         "the output could not be kept");
     }
     keep_usage(c->item.execution, &result->usage);
-    pool_submit_kind_always(c->item.execution->service->pool, WORK_COMMANDS,
-                            result->detached ? leave : complete, c);
+    struct live_execution *x = c->item.execution;
+    pool_submit_owned_always(x->service->pool, WORK_COMMANDS, x->tenant,
+                             result->detached ? leave : complete, c);
 }
 
 struct host_exec_events command_events(struct command *c)

@@ -26,7 +26,7 @@ static void submit_destroy(struct live_execution *x)
     live_lock(x->service->live);
     enum service_work work = keeps_workspace(x) ? WORK_LIMIT_ENDS : WORK_ENDS;
     live_unlock(x->service->live);
-    pool_submit_kind_always(x->service->pool, work, destroy, live_ref(x));
+    pool_submit_owned_always(x->service->pool, work, x->tenant, destroy, live_ref(x));
 }
 
 /* [lock] True when the reason was taken. */
@@ -36,7 +36,9 @@ static bool choose(struct live_execution *x, enum end_reason reason, enum error_
     if (x->ending != END_NONE) {
         return false;
     }
+    struct log_trace trace = log_trace_now();
     x->ending = reason;
+    x->ending_trace = trace.id[0] != '\0' ? trace : x->trace;
     live_changed(x);
     x->ending_code = code;
     x->ending_at = clock_wall_ms();
@@ -123,7 +125,7 @@ static void retry_destroy(void *arg)
 {
     struct live_execution *x = arg;
     /* Hands the timer's reference on. */
-    pool_submit_kind_always(x->service->pool, WORK_ENDS, destroy, x);
+    pool_submit_owned_always(x->service->pool, WORK_ENDS, x->tenant, destroy, x);
 }
 
 static void attempt_failed(struct live_execution *x, const struct error *err)
@@ -154,10 +156,13 @@ static void drop_queue(struct live_execution *x, struct live_queue *dropped)
     live_unlock(x->service->live);
 
     struct live_item *item;
+    struct log_trace trace = log_trace_now();
     TAILQ_FOREACH(item, dropped, entry)
     {
+        log_trace_set(item->trace);
         item->ops->drop(item, reason, detail);
     }
+    log_trace_set(trace);
 }
 
 static void release_all(struct live_queue *items)
@@ -201,7 +206,10 @@ static void finish(struct live_execution *x, struct live_item *parked)
 {
     struct live_queue over = TAILQ_HEAD_INITIALIZER(over);
     if (parked != NULL) {
+        struct log_trace trace = log_trace_now();
+        log_trace_set(parked->trace);
         parked->ops->settle(parked);
+        log_trace_set(trace);
     }
     drop_queue(x, &over);
     record_end(x);
@@ -267,7 +275,9 @@ static bool take_turn(struct live_execution *x, bool *destroyed)
         x->destroying = true;
     }
     *destroyed = x->destroyed;
+    struct log_trace trace = x->ending_trace;
     live_unlock(x->service->live);
+    log_trace_set(trace);
     return mine;
 }
 

@@ -2,6 +2,7 @@
 #include "server/services/files.h"
 
 #include "base/clock.h"
+#include "server/services/admission.h"
 #include "server/services/ending.h"
 #include "server/services/files_private.h"
 
@@ -12,7 +13,9 @@
 /* So many at a time in one execution: a program that stops the helper holds no more workers. */
 enum { RUNNING_MAX = 8 };
 
-static void start_call(void *arg);
+static void start_next(void *arg);
+
+static const struct admission_share one_call = {.file_calls = 1};
 
 /* --- the object --- */
 
@@ -59,6 +62,7 @@ static int call_new(struct live_execution *x, const struct file_request *r, stru
     call->body_fd = has_body ? fcntl(r->body_fd, F_DUPFD_CLOEXEC, 0) : -1;
     call->body_size = r->body_size;
     call->fencing_token = r->fencing_token;
+    call->trace = log_trace_now();
     call->result.fd = -1;
     atomic_init(&call->refs, 2); /* the queue's and the caller's */
     snprintf(call->topic, sizeof(call->topic), "files/%llu", atomic_fetch_add(&serial, 1) + 1);
@@ -92,10 +96,21 @@ int file_call_outcome(struct file_call *call, struct file_result **result, struc
     return 0;
 }
 
+/* Who is told of the end finds room for the next one. */
+static void give_back(struct file_call *call)
+{
+    struct live_execution *x = call->execution;
+    if (call->admitted) {
+        call->admitted = false;
+        admission_give(x->service->admission, x->tenant, &one_call);
+    }
+}
+
 /* Its last word; drops the queue's reference. */
 static void finish(struct file_call *call)
 {
     struct topics *topics = call->execution->service->topics;
+    give_back(call);
     char topic[sizeof(call->topic)];
     memcpy(topic, call->topic, sizeof(topic));
     atomic_store(&call->over, true);
@@ -116,7 +131,7 @@ static struct file_call *take_waiting(struct live_execution *x)
 
 enum verdict { WAIT, START, END };
 
-/* [lock] What becomes of the first that waits. */
+/* [lock] What becomes of the first that no worker is on its way for. */
 static enum verdict judge(const struct live_execution *x)
 {
     if (TAILQ_EMPTY(&x->files.waiting)) {
@@ -125,10 +140,13 @@ static enum verdict judge(const struct live_execution *x)
     if (x->ending != END_NONE || x->phase == LIVE_ENDED) {
         return END;
     }
-    bool free = x->files.running + x->files.submitted < RUNNING_MAX;
+    bool free = x->files.running + x->files.submitted < RUNNING_MAX &&
+                x->files.waiting_count > x->files.submitted;
     return x->phase == LIVE_READY && x->files.frozen == 0 && free ? START : WAIT;
 }
 
+/* A call stays in its line until a worker is there: however long its tenant has to wait for one,
+ * the end of the execution answers it. */
 void files_go_on(struct live_execution *x)
 {
     for (;;) {
@@ -136,16 +154,18 @@ void files_go_on(struct live_execution *x)
         live_lock(x->service->live);
         enum verdict verdict = judge(x);
         enum end_reason ending = x->ending;
-        if (verdict != WAIT) {
+        if (verdict == END) {
             call = take_waiting(x);
-            x->files.submitted += verdict == START;
+        } else if (verdict == START) {
+            x->files.submitted++;
+            x->refs++;
         }
         live_unlock(x->service->live);
         if (verdict == WAIT) {
             return;
         }
         if (verdict == START) {
-            pool_submit_kind_always(x->service->pool, WORK_FILES, start_call, call);
+            pool_submit_owned_always(x->service->pool, WORK_FILES, x->tenant, start_next, x);
         } else {
             ending_error(ending, x->execution_id, &call->error);
             finish(call);
@@ -162,22 +182,19 @@ static struct cancel *cancel_of(struct live_execution *x, struct error *err)
     return cancel_ref(x->files.cancel);
 }
 
-/* A checkpoint, or the end, that came before the worker did sends it back. */
-static bool begin_running(struct file_call *call)
+/* NULL: a checkpoint, or the end, came before the worker did. */
+static struct file_call *begin_running(struct live_execution *x)
 {
-    struct live_execution *x = call->execution;
+    struct file_call *call = NULL;
     live_lock(x->service->live);
     x->files.submitted--;
-    bool go = x->files.frozen == 0 && x->ending == END_NONE;
-    if (go) {
+    if (x->files.frozen == 0 && x->ending == END_NONE && !TAILQ_EMPTY(&x->files.waiting)) {
+        call = take_waiting(x);
         x->files.running++;
         call->cancel = cancel_of(x, &call->error);
-    } else {
-        TAILQ_INSERT_HEAD(&x->files.waiting, call, entry);
-        x->files.waiting_count++;
     }
     live_unlock(x->service->live);
-    return go;
+    return call;
 }
 
 static bool is_fenced(struct file_call *call)
@@ -203,31 +220,60 @@ static void name_the_end(struct live_execution *x, struct error *err)
     }
 }
 
-static void start_call(void *arg)
+static void run_call(struct live_execution *x, struct file_call *call)
 {
-    struct file_call *call = arg;
-    struct live_execution *x = live_ref(call->execution);
-    if (begin_running(call)) {
-        if (is_fenced(call)) {
-            error_set(&call->error, ERROR_OWNER_FENCED, "a higher fencing token took over");
-        } else if (call->cancel != NULL && file_call_work(call, &call->error) != 0) {
-            name_the_end(x, &call->error);
-        }
-        live_lock(x->service->live);
-        x->files.running--;
-        live_signal(x->service->live);
-        live_unlock(x->service->live);
-        finish(call);
+    log_trace_set(call->trace);
+    if (is_fenced(call)) {
+        error_set(&call->error, ERROR_OWNER_FENCED, "a higher fencing token took over");
+    } else if (call->cancel != NULL && file_call_work(call, &call->error) != 0) {
+        name_the_end(x, &call->error);
+    }
+    live_lock(x->service->live);
+    x->files.running--;
+    live_signal(x->service->live);
+    live_unlock(x->service->live);
+    finish(call);
+}
+
+static void start_next(void *arg)
+{
+    struct live_execution *x = arg;
+    struct file_call *call = begin_running(x);
+    if (call != NULL) {
+        run_call(x, call);
     }
     files_go_on(x);
     live_unref(x);
+}
+
+/* Takes the call into the line of its execution. */
+static int enter(struct live_execution *x, struct file_call *call, const struct quotas *quotas,
+                 struct error *err)
+{
+    unsigned queue_max = (unsigned)x->service->config->queue_max;
+    if (admission_take(x->service->admission, x->tenant, &one_call, quotas, err) != 0) {
+        return -1;
+    }
+    call->admitted = true;
+    live_lock(x->service->live);
+    bool full = x->files.waiting_count >= queue_max + x->files.submitted;
+    if (!full) {
+        TAILQ_INSERT_TAIL(&x->files.waiting, call, entry);
+        x->files.waiting_count++;
+    }
+    live_unlock(x->service->live);
+    if (full) {
+        give_back(call);
+        return error_set(err, ERROR_OVERLOADED, "%u calls for files wait already in execution %s",
+                         queue_max, x->execution_id);
+    }
+    return 0;
 }
 
 int files_start(struct live_execution *x, const struct file_request *request,
                 struct file_call **out, struct error *err)
 {
     struct file_call *call = NULL;
-    unsigned queue_max = (unsigned)x->service->config->queue_max;
     if (request->kind == FILE_WRITE && request->body_size > x->limits.disk_bytes) {
         return error_set(err, ERROR_RESOURCE_LIMIT,
                          "the content has %lld bytes, the execution's disk %lld",
@@ -236,18 +282,10 @@ int files_start(struct live_execution *x, const struct file_request *request,
     if (call_new(x, request, &call, err) != 0) {
         return -1;
     }
-    live_lock(x->service->live);
-    bool full = x->files.waiting_count >= queue_max;
-    if (!full) {
-        TAILQ_INSERT_TAIL(&x->files.waiting, call, entry);
-        x->files.waiting_count++;
-    }
-    live_unlock(x->service->live);
-    if (full) {
+    if (enter(x, call, request->quotas, err) != 0) {
         file_call_unref(call);
         file_call_unref(call);
-        return error_set(err, ERROR_OVERLOADED, "%u calls for files wait already in execution %s",
-                         queue_max, x->execution_id);
+        return -1;
     }
     files_go_on(x);
     *out = call;

@@ -22,6 +22,7 @@ struct file_request {
     int body_fd;       /* FILE_WRITE, FILE_UNPACK */
     int64_t body_size;
     int64_t fencing_token; /* it came with; -1: none */
+    const struct quotas *quotas;
 };
 
 /* What came of it. */
@@ -37,7 +38,8 @@ struct file_result {
 /* One call under way. Reference counted. */
 struct file_call;
 /* Returns owned. ERROR_RESOURCE_LIMIT for content larger than the disk, ERROR_OVERLOADED when as
- * many wait as may; the end of the execution as ending_error. */
+ * many wait in the execution as may, ERROR_QUOTA_EXCEEDED in all of the tenant's; the end of the
+ * execution as ending_error. */
 int files_start(struct live_execution *x, const struct file_request *request,
                 struct file_call **out, struct error *err) WARN_UNUSED;
 void file_call_unref(struct file_call *call); /* NULL is fine */

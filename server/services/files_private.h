@@ -22,7 +22,9 @@ struct file_call {
     int body_fd;
     int64_t body_size;
     int64_t fencing_token;
-    struct cancel *cancel; /* its execution's; set when it runs */
+    bool admitted;          /* counts as one of its tenant's */
+    struct log_trace trace; /* of the request that it is */
+    struct cancel *cancel;  /* its execution's; set when it runs */
     struct file_result result;
     struct error error; /* code NONE when it went well */
 };

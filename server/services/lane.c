@@ -21,6 +21,7 @@ static void start_item(void *arg)
 {
     struct live_item *item = arg;
     struct live_execution *x = live_ref(item->execution);
+    log_trace_set(item->trace);
     if (withdraw(item)) {
         ending_continue(x);
     } else {
@@ -32,6 +33,7 @@ static void start_item(void *arg)
 static void drop_fenced(void *arg)
 {
     struct live_item *item = arg;
+    log_trace_set(item->trace);
     item->ops->drop(item, END_ABORTED, "a higher fencing token took over");
     live_item_release(item);
 }
@@ -45,7 +47,8 @@ void live_item_release(struct live_item *item)
 
 static void submit_start(struct live_item *item)
 {
-    pool_submit_kind_always(item->execution->service->pool, item->ops->work, start_item, item);
+    struct live_execution *x = item->execution;
+    pool_submit_owned_always(x->service->pool, item->ops->work, x->tenant, start_item, item);
 }
 
 struct place {
@@ -65,6 +68,7 @@ static int push(struct live_execution *x, struct live_item *item, struct place *
     bool gone = ending != END_NONE || x->phase == LIVE_ENDED;
     if (!gone && !full) {
         item->execution = x;
+        item->trace = log_trace_now();
         item->serial = ++x->serials;
         place.serial = item->serial;
         x->refs++;
@@ -194,7 +198,7 @@ void live_fence_out(struct live_execution *x, int64_t token)
         if (item->fencing_token >= 0 && item->fencing_token < token) {
             TAILQ_REMOVE(&x->queue, item, entry);
             x->queued--;
-            pool_submit_kind_always(x->service->pool, WORK_ENDS, drop_fenced, item);
+            pool_submit_owned_always(x->service->pool, WORK_ENDS, x->tenant, drop_fenced, item);
         }
     }
     live_unlock(x->service->live);

@@ -173,6 +173,7 @@ struct live_execution *live_add(struct service *s, struct service_host *host,
     snprintf(x->execution_id, sizeof(x->execution_id), "%s", record->execution_id);
     x->incarnation = record->incarnation;
     x->row = record->row;
+    x->trace = log_trace_now();
     x->limits = limits_of(record);
     x->usage = usage_of(record);
     x->handle = record->handle == NULL ? NULL : strdup(record->handle);

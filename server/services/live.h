@@ -10,6 +10,7 @@
 #define EXECHOST_SERVER_SERVICES_LIVE_H
 
 #include "base/cancel.h"
+#include "base/log.h"
 #include "host/host.h"
 #include "server/service.h"
 #include "store/executions.h"
@@ -61,6 +62,7 @@ struct live_item {
     const struct live_item_ops *ops;
     struct live_execution *execution; /* holds a reference while in the lane */
     int64_t fencing_token;            /* it came with; -1: none */
+    struct log_trace trace;           /* of the request that it came with */
     uint64_t serial;          /* [lock] names it beyond its life; set when it enters a lane */
     bool is_command;          /* counts as one in GET /v1/host */
     bool checkpoint_at_limit; /* the workspace is kept when it hits a limit */
@@ -80,7 +82,7 @@ TAILQ_HEAD(file_queue, file_call);
 struct live_files {
     struct file_queue waiting; /* [lock] */
     unsigned waiting_count;    /* [lock] */
-    unsigned submitted;        /* [lock] on their way to a worker */
+    unsigned submitted;        /* [lock] workers that are on their way to take one */
     unsigned running;          /* [lock] */
     struct cancel
         *cancel;     /* [lock] made with the first call; fired at every end, also at a limit */
@@ -100,6 +102,7 @@ struct live_execution {
     unsigned incarnation;
     int64_t row;
     struct host_limits limits;
+    struct log_trace trace; /* of the request that made it */
 
     enum live_phase phase;   /* [lock] */
     char *handle;            /* [lock] set once, when it becomes ready */
@@ -118,6 +121,7 @@ struct live_execution {
     struct live_files files;
 
     enum end_reason ending;         /* [lock] END_NONE while nobody wants it to end */
+    struct log_trace ending_trace;  /* [lock] of the request that ends it, or that made it */
     enum error_code ending_code;    /* [lock] */
     char ending_detail[256];        /* [lock] */
     int64_t ending_at;              /* [lock] wall ms */

@@ -18,6 +18,7 @@ static struct api_raw raw(struct ptc_text text)
 static void end_lost(void *arg)
 {
     struct run *r = arg;
+    log_trace_set(r->trace);
     pthread_mutex_lock(&r->handle_lock);
     if (r->handle != NULL) {
         ptc_run_abort(r->handle, "the events of the run could not be recorded");
@@ -62,6 +63,7 @@ static void append(struct run *r, const struct buf *line, int made)
 static void record_start(void *arg)
 {
     struct run *r = arg;
+    log_trace_set(r->trace);
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&r->lock);
     int64_t at = r->started_at;
@@ -224,6 +226,7 @@ static void settle(void *arg)
 {
     struct run *r = arg;
     struct error err = ERROR_INIT;
+    log_trace_set(r->trace);
     release_handle(r);
     if (write_result(r, &err) != 0 || write_row(r, &err) != 0) {
         log_failure(LOG_LEVEL_WARN, &err, "the end of a run is not on record, trying again", "run",
@@ -236,6 +239,7 @@ static void settle(void *arg)
         timers_add_held(r->service->timers, clock_mono_ms() + AGAIN_MS, submit_settle, drop, r);
         return;
     }
+    log_debug("run settled", "run", r->run_id, "tenant", r->tenant, "outcome", r->outcome, NULL);
     run_leave(r);
     run_unref(r);
 }

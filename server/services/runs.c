@@ -104,6 +104,7 @@ static struct run *run_new(struct service *s, const char *tenant, const char *ru
     r->service = s;
     r->refs = 2;
     r->result_at = -1;
+    r->trace = log_trace_now();
     snprintf(r->tenant, sizeof(r->tenant), "%s", tenant);
     snprintf(r->run_id, sizeof(r->run_id), "%s", run_id);
     pthread_mutex_init(&r->lock, NULL);

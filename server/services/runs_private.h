@@ -6,6 +6,7 @@
 
 #include "api/run.h"
 #include "base/digest.h"
+#include "base/log.h"
 #include "server/services/runs.h"
 
 #include <pthread.h>
@@ -37,6 +38,7 @@ struct run {
     char run_id[ID_SIZE];
     int64_t row;
     bool keyed; /* an Idempotency-Key names it: it outlives a power loss */
+    struct log_trace trace; /* of the request that began it */
     int64_t output_max;
     enum ptc_mode mode;
 

@@ -366,7 +366,7 @@ int sharing_begin(struct service *s, const char *tenant, const char *id, struct 
         share_job_unref(job);
         return -1;
     } else {
-        pool_submit_kind_always(s->pool, WORK_SHARES, sharing_run, job);
+        pool_submit_owned_always(s->pool, WORK_SHARES, job->tenant, sharing_run, job);
     }
     *out = job;
     return 0;

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/pool.h"
 #include "base/timer.h"
 
@@ -16,6 +17,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <string.h>
 
 /* --- cancel --- */
 
@@ -183,6 +185,120 @@ static void kinds_do_not_hold_each_other_up(void **state)
     pool_free(p);
     assert_int_equal(atomic_load(&slow.done), 8);
     assert_int_equal(atomic_load(&g.done), 100);
+}
+
+/* Of eight threads an owner has six, whoever else comes one of the rest, and the places to wait in
+ * are shared like that, too. */
+static void owners_leave_room_for_each_other(void **state)
+{
+    const unsigned kinds[POOL_KINDS] = {8};
+    struct error err = ERROR_INIT;
+    struct pool *p;
+    struct gate greedy;
+    struct gate modest;
+    int taken = 0;
+
+    (void)state;
+    gate_init(&greedy);
+    gate_init(&modest);
+    assert_int_equal(pool_new_of_kinds(kinds, 16, &p, &err), 0);
+    while (pool_submit_owned(p, 0, "greedy", pass_gate, &greedy, &err) == 0) {
+        taken++;
+    }
+    assert_int_equal(err.code, ERROR_OVERLOADED);
+    assert_in_range(taken, 18, 23); /* of 24 */
+    for (int i = 0; i < 6; i++) {
+        sem_wait(&greedy.entered);
+    }
+    for (int round = 0; round < 50; round++) {
+        assert_int_equal(pool_submit_owned(p, 0, "modest", pass_gate, &modest, &err), 0);
+        sem_wait(&modest.entered);
+        assert_int_equal(sem_trywait(&greedy.entered), -1);
+        sem_post(&modest.leave);
+        while (pool_load(p) > (unsigned)taken) {
+            sched_yield();
+        }
+    }
+    for (int i = 0; i < taken; i++) {
+        sem_post(&greedy.leave);
+    }
+    pool_free(p);
+    assert_int_equal(atomic_load(&greedy.done), taken);
+    assert_int_equal(atomic_load(&modest.done), 50);
+}
+
+/* A single thread is for everybody in turn. */
+static void owners_take_turns(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct order order = {0};
+    struct turn turns[7];
+    struct gate g;
+    struct pool *p;
+    static const int numbers[] = {0, 3, 5, 6, 1, 4, 2}; /* of a a a a, b b, nobody */
+
+    (void)state;
+    gate_init(&g);
+    assert_int_equal(pool_new(1, 200, &p, &err), 0);
+    pool_submit_owned_always(p, 0, "a", pass_gate, &g);
+    sem_wait(&g.entered);
+    for (int i = 0; i < 7; i++) {
+        const char *owner = i < 4 ? "a" : i < 6 ? "b" : NULL;
+        turns[i] = (struct turn){.order = &order, .number = numbers[i]};
+        pool_submit_owned_always(p, 0, owner, take_turn, &turns[i]);
+    }
+    sem_post(&g.leave);
+    pool_free(p);
+    assert_int_equal(order.next, 7);
+    assert_false(order.wrong);
+}
+
+struct traced {
+    sem_t over;
+    char id[2][33];
+};
+
+static void note_trace(void *arg)
+{
+    struct traced *t = arg;
+
+    memcpy(t->id[0], log_trace_now().id, sizeof(t->id[0]));
+    sem_post(&t->over);
+}
+
+static void note_trace_late(void *arg)
+{
+    struct traced *t = arg;
+
+    memcpy(t->id[1], log_trace_now().id, sizeof(t->id[1]));
+    sem_post(&t->over);
+}
+
+static void jobs_and_timers_keep_the_trace(void **state)
+{
+    static const char *const ids[] = {"4bf92f3577b34da6a3ce929d0e0e4736", ""};
+    struct error err = ERROR_INIT;
+    struct timers *timers;
+    struct traced t;
+    struct pool *p;
+
+    (void)state;
+    sem_init(&t.over, 0, 0);
+    assert_int_equal(pool_new(1, 4, &p, &err), 0);
+    assert_int_equal(timers_new(&timers, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        struct log_trace trace = {{0}};
+        memcpy(trace.id, ids[i], strlen(ids[i]));
+        log_trace_set(trace);
+        pool_submit_always(p, note_trace, &t);
+        (void)timers_add(timers, clock_mono_ms(), note_trace_late, &t);
+        sem_wait(&t.over);
+        sem_wait(&t.over);
+        assert_string_equal(t.id[0], ids[i]);
+        assert_string_equal(t.id[1], ids[i]);
+    }
+    timers_free(timers);
+    pool_free(p);
 }
 
 static void pool_of_one_keeps_the_order(void **state)
@@ -388,6 +504,9 @@ int main(void)
         cmocka_unit_test(pool_runs_everything_before_it_ends),
         cmocka_unit_test(pool_of_one_keeps_the_order),
         cmocka_unit_test(kinds_do_not_hold_each_other_up),
+        cmocka_unit_test(owners_leave_room_for_each_other),
+        cmocka_unit_test(owners_take_turns),
+        cmocka_unit_test(jobs_and_timers_keep_the_trace),
         cmocka_unit_test(jobs_may_submit_jobs_while_the_pool_ends),
         cmocka_unit_test(timers_run_in_order_and_not_early),
         cmocka_unit_test(cancelled_timers_never_run),

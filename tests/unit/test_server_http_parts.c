@@ -268,15 +268,15 @@ static void test_traceparent(void **state)
         {"00-" TRACE "-00f067aa0ba902b7", ""},
         {"", ""},
     };
-    char out[TRACE_ID_LEN + 1];
+    struct log_trace out;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        trace_parent(rows[i].header, out);
-        assert_string_equal(out, rows[i].trace);
+        trace_parent(rows[i].header, &out);
+        assert_string_equal(out.id, rows[i].trace);
     }
-    trace_parent(NULL, out);
-    assert_string_equal(out, "");
+    trace_parent(NULL, &out);
+    assert_string_equal(out.id, "");
 }
 
 int main(void)
