@@ -86,6 +86,9 @@ int error_set_errno(struct error *err, enum error_code code, int errnum, const c
 
     if (code == ERROR_INTERNAL && (errnum == ENOSPC || errnum == EDQUOT)) {
         code = ERROR_STORAGE_FULL;
+    } else if ((code == ERROR_INTERNAL || code == ERROR_RUNTIME) &&
+               (errnum == EMFILE || errnum == ENFILE)) {
+        code = ERROR_OVERLOADED;
     }
     va_start(ap, fmt);
     compose(err, code, reason, fmt, ap);

@@ -103,7 +103,8 @@ struct error {
 int error_set(struct error *err, enum error_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* As error_set, with ": <strerror(errnum)>" appended; ENOSPC and EDQUOT become ERROR_STORAGE_FULL
- * when `code` is ERROR_INTERNAL. */
+ * when `code` is ERROR_INTERNAL; EMFILE and ENFILE become ERROR_OVERLOADED when it is that or
+ * ERROR_RUNTIME. */
 /* "No such file or directory", for details; never NULL. Any thread. */
 const char *error_errno_text(int errnum);
 int error_set_errno(struct error *err, enum error_code code, int errnum, const char *fmt, ...)

@@ -212,7 +212,8 @@ struct host_ops {
     int (*restore)(struct host *h, const struct host_provision_plan *plan,
                    struct workspace_reader *archive, struct host_provisioned *out,
                    struct error *err);
-    /* Starts a program; on success `events.finished` will be called exactly once. */
+    /* Starts a program; on success `events.finished` will be called exactly once. ERROR_OVERLOADED:
+     * nothing of it was begun. */
     int (*exec)(struct host *h, const struct host_exec_plan *plan,
                 const struct host_exec_events *events, struct error *err);
     /* Takes a command that survived into use again, running or over: output behind what is known

@@ -8,6 +8,7 @@
 #define WORKSPACE "/workspace"
 
 enum { STATUS_CREATED = 201, STATUS_OK = 200, EXIT_CODE_MAX = 255 };
+enum { PAUSED_MS = 10000, PAUSED_EVERY_MS = 50 };
 enum { ASK_EVERY_MS = 20, GRACE_MS = 3000, SETTLE_MS = 250 };
 
 static void cleanup_json(json_t **json)
@@ -83,12 +84,29 @@ static int create(const struct docker_process_context *context, const struct doc
     char scratch[64];
     const char *created = json_string_value(json_object_get(answer.json, "Id"));
     if (answer.status != STATUS_CREATED || !is_exec_id(created)) {
-        return error_set(err, ERROR_RUNTIME,
+        bool paused =
+            strstr(engine_answer_message(&answer, scratch, sizeof(scratch)), "is paused") != NULL;
+        return error_set(err, paused ? ERROR_OVERLOADED : ERROR_RUNTIME,
                          "the engine does not run programs in the container: %s",
                          engine_answer_message(&answer, scratch, sizeof(scratch)));
     }
     memcpy(id, created, strlen(created) + 1);
     return 0;
+}
+
+/* An engine under load may say that a container is paused which it has let go on: it hears late of
+ * the pause itself. */
+static int create_unpaused(const struct docker_process_context *context,
+                           const struct docker_exec_spec *spec, char id[DOCKER_EXEC_ID_SIZE],
+                           struct error *err)
+{
+    int64_t until = clock_mono_ms() + PAUSED_MS;
+    int result;
+    while ((result = create(context, spec, id, err)) != 0 && err->code == ERROR_OVERLOADED &&
+           clock_mono_ms() < until && !cancel_fired(spec->cancel)) {
+        sleep_ms(PAUSED_EVERY_MS);
+    }
+    return result;
 }
 
 static int start(const struct docker_process_context *context, struct cancel *cancel,
@@ -112,7 +130,8 @@ int docker_exec_open(const struct docker_process_context *context,
     struct docker_exec exec = {.fd = -1};
     buf_init(&exec.early, DOCKER_EXEC_EARLY_MAX);
     exec.wait = stuck_wait_begin(context->stuck, context->container, STUCK_LIFE);
-    if (create(context, spec, exec.id, err) != 0 || start(context, spec->cancel, &exec, err) != 0) {
+    if (create_unpaused(context, spec, exec.id, err) != 0 ||
+        start(context, spec->cancel, &exec, err) != 0) {
         docker_exec_done(&exec);
         return error_in_phase(err, PHASE_EXEC);
     }

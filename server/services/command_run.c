@@ -252,8 +252,9 @@ static bool memory_ran_out(const struct command *c)
     return told;
 }
 
-/* The last run of the service had put on record that it starts, and went before the host heard of
- * it. What has output, or an end in its transcript, was heard of. */
+/* It was on record that it starts, and then the host never heard of it: the last run of the service
+ * went before that, or this one had nothing to tell it with. What has output, or an end in its
+ * transcript, was heard of. */
 static bool never_began(const struct command *c)
 {
     return c->result.unheard && !c->closed && c->captured == 0;
@@ -261,8 +262,10 @@ static bool never_began(const struct command *c)
 
 static void record_never_began(struct command *c)
 {
+    const struct error *why = &c->start_error;
     command_record_end(c, end_reason_name(END_ABORTED), ERROR_RUNTIME,
-                       "the service stopped before the command began");
+                       why->code != ERROR_NONE ? api_problem_detail(why->code, why->detail)
+                                               : "the service stopped before the command began");
 }
 
 static void complete(void *arg)
@@ -389,6 +392,15 @@ void command_complete_lost(struct command *c, const struct error *err)
     complete(c);
 }
 
+/* Nothing of it runs, for want of something of the service's own: the execution lives on. */
+static void complete_refused(struct command *c, const struct error *err)
+{
+    c->result = (struct host_exec_result){
+        .lost = true, .unheard = true, .exit_code = -1, .cpu_ms = -1, .memory_peak_bytes = -1};
+    c->start_error = *err;
+    complete(c);
+}
+
 /* --- deadline --- */
 
 static void on_deadline(void *arg)
@@ -496,10 +508,14 @@ static void start(struct live_item *item)
     }
     command_arm_deadline(c);
     if (hand_over(c, &err) != 0) {
-        /* Whether something runs is not known, and a result is never made up. */
         log_failure(LOG_LEVEL_WARN, &err, "a command could not be started", "execution",
                     x->execution_id, NULL);
-        command_complete_lost(c, &err);
+        if (err.code == ERROR_OVERLOADED) {
+            complete_refused(c, &err);
+        } else {
+            /* Whether something runs is not known, and a result is never made up. */
+            command_complete_lost(c, &err);
+        }
         return;
     }
     command_input_pass_on(x, serial);

@@ -6,6 +6,7 @@
 #include "server/services/ending.h"
 #include "server/services/files_private.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,10 +67,14 @@ static int call_new(struct live_execution *x, const struct file_request *r, stru
     call->result.fd = -1;
     atomic_init(&call->refs, 2); /* the queue's and the caller's */
     snprintf(call->topic, sizeof(call->topic), "files/%llu", atomic_fetch_add(&serial, 1) + 1);
-    if (call->path == NULL || (r->range != NULL && call->range == NULL) ||
-        (has_body && call->body_fd < 0)) {
+    if (has_body && call->body_fd < 0) {
+        error_set_errno(err, ERROR_INTERNAL, errno, "keeping the body");
         call_free(call);
-        return error_set(err, ERROR_INTERNAL, "out of memory or descriptors");
+        return -1;
+    }
+    if (call->path == NULL || (r->range != NULL && call->range == NULL)) {
+        call_free(call);
+        return error_set(err, ERROR_INTERNAL, "out of memory");
     }
     call->execution = live_ref(x);
     *out = call;
