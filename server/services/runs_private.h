@@ -37,7 +37,7 @@ struct run {
     char tenant[ID_SIZE];
     char run_id[ID_SIZE];
     int64_t row;
-    bool keyed; /* an Idempotency-Key names it: it outlives a power loss */
+    bool keyed;             /* an Idempotency-Key names it: it outlives a power loss */
     struct log_trace trace; /* of the request that began it */
     int64_t output_max;
     enum ptc_mode mode;
