@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+enum { SHA256_BYTES = 32 };
+
 static const char PREFIX[] = "sha256:";
 
 struct digest {
@@ -38,28 +40,23 @@ void digest_update(struct digest *d, const void *data, size_t len)
     }
 }
 
-void digest_format(const unsigned char raw[DIGEST_BYTES], char out[DIGEST_TEXT_SIZE])
-{
-    static const char HEX[] = "0123456789abcdef";
-    char *to = out;
-
-    memcpy(to, PREFIX, sizeof(PREFIX) - 1);
-    to += sizeof(PREFIX) - 1;
-    for (int i = 0; i < DIGEST_BYTES; i++) {
-        *to++ = HEX[raw[i] >> 4];
-        *to++ = HEX[raw[i] & 15];
-    }
-    *to = '\0';
-}
-
 void digest_final(struct digest *d, char out[DIGEST_TEXT_SIZE])
 {
+    static const char HEX[] = "0123456789abcdef";
     unsigned char raw[EVP_MAX_MD_SIZE];
+    char *to = out;
 
     if (EVP_DigestFinal_ex(d->ctx, raw, NULL) != 1) {
         abort();
     }
-    digest_format(raw, out);
+
+    memcpy(to, PREFIX, sizeof(PREFIX) - 1);
+    to += sizeof(PREFIX) - 1;
+    for (int i = 0; i < SHA256_BYTES; i++) {
+        *to++ = HEX[raw[i] >> 4];
+        *to++ = HEX[raw[i] & 15];
+    }
+    *to = '\0';
 }
 
 bool digest_is_valid(const char *text)

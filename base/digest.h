@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 
-enum { DIGEST_BYTES = 32 };
 enum { DIGEST_TEXT_SIZE = 7 + 64 + 1 }; /* "sha256:" and 64 lowercase hex digits */
 
 struct digest; /* opaque */
@@ -17,8 +16,6 @@ void digest_update(struct digest *d, const void *data, size_t len);
 /* "sha256:…"; the object can only be freed afterwards. */
 void digest_final(struct digest *d, char out[DIGEST_TEXT_SIZE]);
 
-/* The text of a digest's bytes. */
-void digest_format(const unsigned char raw[DIGEST_BYTES], char out[DIGEST_TEXT_SIZE]);
 /* "sha256:" + 64 lowercase hex, nothing else. */
 bool digest_is_valid(const char *text);
 

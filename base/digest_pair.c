@@ -1,133 +1,132 @@
 #include "base/digest_pair.h"
 
-#include "base/sha256_blocks.h"
+#include <pthread.h>
+#include <stdint.h>
 
-#include <string.h>
-
-enum { BLOCK = DIGEST_PAIR_BLOCK, LENGTH_BYTES = 8 };
-enum which { WHOLE, PART, BOTH };
+enum { BUFFERS = 4 };
 
 struct digest_pair {
-    struct digest *plain[BOTH]; /* owned; NULL: the members below do it */
-    struct sha256_state state[BOTH];
-    uint64_t bytes[BOTH];
-    unsigned char rest[BLOCK]; /* of both: parts end where blocks do */
-    size_t rest_len;
+    struct digest *part;  /* owned; the caller's thread's */
+    struct digest *whole; /* owned; the other thread's until it is joined */
+    unsigned char (*buffers)[DIGEST_PAIR_BUFFER];
+    size_t lens[BUFFERS];
+    pthread_t thread;
+    bool has_thread; /* false: there could be none, the caller's does both */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t filled; /* [lock] buffers, ever; at most BUFFERS more than `hashed` */
+    uint64_t hashed; /* [lock] of them by `whole` */
+    bool over;       /* [lock] nothing more will be filled */
 };
 
-struct digest_pair *digest_pair_new(bool plain)
+static void hash_whole(struct digest_pair *p, uint64_t index)
+{
+    digest_update(p->whole, p->buffers[index % BUFFERS], p->lens[index % BUFFERS]);
+}
+
+/* False once all is hashed that will ever be there. */
+static bool await_filled(struct digest_pair *p, uint64_t index)
+{
+    pthread_mutex_lock(&p->lock);
+    p->hashed = index;
+    pthread_cond_signal(&p->changed);
+    while (p->filled == index && !p->over) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    bool some = p->filled > index;
+    pthread_mutex_unlock(&p->lock);
+    return some;
+}
+
+static void *hash_behind(void *arg)
+{
+    struct digest_pair *p = arg;
+
+    for (uint64_t index = 0; await_filled(p, index); index++) {
+        hash_whole(p, index);
+    }
+    return NULL;
+}
+
+static void stop(struct digest_pair *p)
+{
+    if (p->has_thread) {
+        pthread_mutex_lock(&p->lock);
+        p->over = true;
+        pthread_cond_signal(&p->changed);
+        pthread_mutex_unlock(&p->lock);
+        pthread_join(p->thread, NULL);
+        p->has_thread = false;
+    }
+}
+
+struct digest_pair *digest_pair_new(void)
 {
     struct digest_pair *p = calloc(1, sizeof(*p));
 
     if (p == NULL) {
         abort();
     }
-    for (int i = 0; i < BOTH; i++) {
-        if (plain || !sha256_blocks_available()) {
-            p->plain[i] = digest_new();
-        } else {
-            p->state[i] = SHA256_STATE_INIT;
-        }
+    p->buffers = malloc(BUFFERS * sizeof(*p->buffers));
+    if (p->buffers == NULL) {
+        abort();
     }
+    p->part = digest_new();
+    p->whole = digest_new();
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    p->has_thread = pthread_create(&p->thread, NULL, hash_behind, p) == 0;
     return p;
 }
 
 void digest_pair_free(struct digest_pair *p)
 {
-    if (p != NULL) {
-        digest_free(p->plain[WHOLE]);
-        digest_free(p->plain[PART]);
-        free(p);
-    }
-}
-
-/* --- bytes --- */
-
-static void take_blocks(struct digest_pair *p, const unsigned char *data, size_t len)
-{
-    sha256_blocks_both(&p->state[WHOLE], &p->state[PART], data, len / BLOCK);
-}
-
-/* What is left of a block goes with the bytes that follow. */
-static void take(struct digest_pair *p, const unsigned char *data, size_t len)
-{
-    if (p->rest_len > 0) {
-        size_t room = BLOCK - p->rest_len;
-        size_t n = len < room ? len : room;
-
-        memcpy(p->rest + p->rest_len, data, n);
-        p->rest_len += n;
-        data += n;
-        len -= n;
-        if (p->rest_len < BLOCK) {
-            return;
-        }
-        take_blocks(p, p->rest, BLOCK);
-        p->rest_len = 0;
-    }
-    take_blocks(p, data, len);
-    p->rest_len = len % BLOCK;
-    memcpy(p->rest, data + len - p->rest_len, p->rest_len);
-}
-
-void digest_pair_update(struct digest_pair *p, const void *data, size_t len)
-{
-    if (p->plain[WHOLE] != NULL) {
-        digest_update(p->plain[WHOLE], data, len);
-        digest_update(p->plain[PART], data, len);
+    if (p == NULL) {
         return;
     }
-    if (len == 0) {
-        return;
-    }
-    if (p->bytes[PART] == 0 && p->rest_len > 0) {
-        abort(); /* the last part ended within a block */
-    }
-    p->bytes[WHOLE] += len;
-    p->bytes[PART] += len;
-    take(p, data, len);
+    stop(p);
+    digest_free(p->part);
+    digest_free(p->whole);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    free(p->buffers);
+    free(p);
 }
 
-/* --- ends --- */
-
-/* The rest, a bit, zeros and the length in bits. */
-static void end(struct digest_pair *p, enum which which, char out[DIGEST_TEXT_SIZE])
+void *digest_pair_buffer(struct digest_pair *p)
 {
-    unsigned char last[2 * BLOCK] = {0};
-    size_t len = p->rest_len < BLOCK - LENGTH_BYTES ? BLOCK : 2 * BLOCK;
-    struct sha256_state unused = SHA256_STATE_INIT;
-    unsigned char raw[DIGEST_BYTES];
+    pthread_mutex_lock(&p->lock);
+    while (p->has_thread && p->filled - p->hashed == BUFFERS) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    void *buffer = p->buffers[p->filled % BUFFERS];
+    pthread_mutex_unlock(&p->lock);
+    return buffer;
+}
 
-    memcpy(last, p->rest, p->rest_len);
-    last[p->rest_len] = 0x80;
-    for (size_t i = 0; i < LENGTH_BYTES; i++) {
-        last[len - 1 - i] = (unsigned char)(p->bytes[which] * 8 >> (8 * i));
+void digest_pair_took(struct digest_pair *p, size_t len)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t index = p->filled;
+    p->lens[index % BUFFERS] = len;
+    p->filled++;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    digest_update(p->part, p->buffers[index % BUFFERS], len);
+    if (!p->has_thread) {
+        hash_whole(p, index);
     }
-    sha256_blocks_both(&p->state[which], &unused, last, len / BLOCK);
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        raw[i] = (unsigned char)(p->state[which].words[i / 4] >> (24 - 8 * (i % 4)));
-    }
-    digest_format(raw, out);
 }
 
 void digest_pair_part(struct digest_pair *p, char out[DIGEST_TEXT_SIZE])
 {
-    if (p->plain[PART] != NULL) {
-        digest_final(p->plain[PART], out);
-        digest_free(p->plain[PART]);
-        p->plain[PART] = digest_new();
-        return;
-    }
-    end(p, PART, out);
-    p->state[PART] = SHA256_STATE_INIT;
-    p->bytes[PART] = 0;
+    digest_final(p->part, out);
+    digest_free(p->part);
+    p->part = digest_new();
 }
 
 void digest_pair_whole(struct digest_pair *p, char out[DIGEST_TEXT_SIZE])
 {
-    if (p->plain[WHOLE] != NULL) {
-        digest_final(p->plain[WHOLE], out);
-        return;
-    }
-    end(p, WHOLE, out);
+    stop(p);
+    digest_final(p->whole, out);
 }

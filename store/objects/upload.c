@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    READ_SIZE = 256 * 1024,
+    READ_SIZE = DIGEST_PAIR_BUFFER,
     PARTS_MAX = 10000,
     THREADS_MAX = 16,
     RESTARTS_MAX = 5,
@@ -15,43 +15,23 @@ enum {
 
 /* --- what is being sent --- */
 
-/* Takes what is read on. */
-typedef void (*feed_fn)(void *digest, const void *data, size_t len);
-
-static void feed_one(void *digest, const void *data, size_t len)
+/* Some of the `len` bytes at `offset`, all of which have to be there; how many, or -1. */
+static ssize_t read_some(const struct objects_source *s, int64_t offset, int64_t len, void *data,
+                         struct error *err)
 {
-    digest_update(digest, data, len);
-}
+    ssize_t n;
 
-static void feed_pair(void *digest, const void *data, size_t len)
-{
-    digest_pair_update(digest, data, len);
-}
-
-static int hash_range(const struct objects_source *s, int64_t offset, int64_t len, feed_fn feed,
-                      void *digest, struct error *err)
-{
-    _cleanup_free_ char *data = malloc(READ_SIZE);
-    int result = data != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
-
-    while (result == 0 && len > 0) {
-        ssize_t n = pread(s->fd, data, len < READ_SIZE ? (size_t)len : READ_SIZE, offset);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            result = error_set_errno(err, ERROR_INTERNAL, errno, "cannot read the %s", s->name);
-        } else if (n == 0) {
-            result = error_set(err, ERROR_CHECKPOINT_INVALID, "the %s is shorter than %lld bytes",
-                               s->name, (long long)s->size);
-        } else {
-            feed(digest, data, (size_t)n);
-            offset += n;
-            len -= n;
-        }
+    do {
+        n = pread(s->fd, data, len < READ_SIZE ? (size_t)len : READ_SIZE, offset);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        return error_set_errno(err, ERROR_INTERNAL, errno, "cannot read the %s", s->name);
     }
-    return result;
+    if (n == 0) {
+        return error_set(err, ERROR_CHECKPOINT_INVALID, "the %s is shorter than %lld bytes",
+                         s->name, (long long)s->size);
+    }
+    return n;
 }
 
 static void to_hex(const char text[DIGEST_TEXT_SIZE], char sha256[SHA256_HEX_SIZE])
@@ -70,6 +50,27 @@ static int check_whole(const struct objects_source *s, const char *text, struct 
 
 /* --- in one piece --- */
 
+static int hash_whole(const struct objects_source *s, char out[DIGEST_TEXT_SIZE], struct error *err)
+{
+    _cleanup_free_ char *data = malloc(READ_SIZE);
+    struct digest *whole = digest_new();
+    int result = data != NULL ? 0 : error_set(err, ERROR_INTERNAL, "out of memory");
+
+    for (int64_t at = 0; result == 0 && at < s->size;) {
+        ssize_t n = read_some(s, at, s->size - at, data, err);
+
+        if (n < 0) {
+            result = -1;
+        } else {
+            digest_update(whole, data, (size_t)n);
+            at += n;
+        }
+    }
+    digest_final(whole, out);
+    digest_free(whole);
+    return result;
+}
+
 static int put_whole(struct objects *o, const char *key, const struct objects_source *s,
                      const struct objects_watch *watch, struct error *err)
 {
@@ -79,13 +80,10 @@ static int put_whole(struct objects *o, const char *key, const struct objects_so
         .length = s->size,         .watch = watch,
     };
     _cleanup_response_ struct objects_response response;
-    struct digest *whole = digest_new();
     char text[DIGEST_TEXT_SIZE];
-    int result = hash_range(s, 0, s->size, feed_one, whole, err);
+    int result = hash_whole(s, text, err);
 
     buf_init(&response.body, 1);
-    digest_final(whole, text);
-    digest_free(whole);
     to_hex(text, sha256);
     if (result == 0) {
         result = check_whole(s, text, err);
@@ -107,8 +105,9 @@ struct part {
     char etag[ETAG_SIZE];
 };
 
-/* A file being sent: one thread reads ahead and hashes, the others send what has its hash. The
- * store checks each part against that, so that what is put together is what was hashed as a whole.
+/* A file being sent: one thread reads ahead and hashes (another beside it the whole), the others
+ * send what has its hash. The store checks each part against that, so that what is put together is
+ * what was hashed as a whole.
  */
 struct upload {
     struct objects *o;
@@ -287,9 +286,30 @@ static bool has_failed(struct upload *u)
     return failed;
 }
 
+/* The same bytes are hashed for the part and for the whole, whatever is read the next time. */
+static int hash_part(struct upload *u, unsigned index, struct digest_pair *digests,
+                     struct error *err)
+{
+    int64_t end = offset_of(u, index) + size_of(u, index);
+    char text[DIGEST_TEXT_SIZE];
+
+    for (int64_t at = offset_of(u, index); at < end;) {
+        ssize_t n = read_some(u->source, at, end - at, digest_pair_buffer(digests), err);
+
+        if (n < 0) {
+            return -1;
+        }
+        digest_pair_took(digests, (size_t)n);
+        at += n;
+    }
+    digest_pair_part(digests, text);
+    to_hex(text, u->parts[index].sha256);
+    return 0;
+}
+
 static void hash_parts(struct upload *u)
 {
-    struct digest_pair *digests = digest_pair_new(false);
+    struct digest_pair *digests = digest_pair_new();
     char text[DIGEST_TEXT_SIZE];
     struct error err = ERROR_INIT;
     int result = 0;
@@ -297,9 +317,7 @@ static void hash_parts(struct upload *u)
     for (unsigned i = 0;
          result == 0 && i < u->part_count && !has_failed(u) && !cancel_fired(u->watch->cancel);
          i++) {
-        result = hash_range(u->source, offset_of(u, i), size_of(u, i), feed_pair, digests, &err);
-        digest_pair_part(digests, text);
-        to_hex(text, u->parts[i].sha256);
+        result = hash_part(u, i, digests, &err);
         pthread_mutex_lock(&u->lock);
         u->hashed += result == 0;
         pthread_cond_broadcast(&u->changed);
@@ -505,7 +523,6 @@ static int put_in_parts(struct objects *o, const char *key, const struct objects
     int64_t least = (source->size + PARTS_MAX - 1) / PARTS_MAX;
 
     u.part_bytes = o->part_bytes > least ? o->part_bytes : least;
-    u.part_bytes += -u.part_bytes & (DIGEST_PAIR_BLOCK - 1);
     u.part_count = (unsigned)((source->size + u.part_bytes - 1) / u.part_bytes);
     u.parts = calloc(u.part_count, sizeof(*u.parts));
     if (u.parts == NULL) {

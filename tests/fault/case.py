@@ -3,6 +3,7 @@ import collections
 import json
 import pathlib
 import shutil
+import signal
 import time
 import uuid
 
@@ -170,11 +171,20 @@ class Case:
                 # That a write is refused at the start may end the start.
                 if self.action in ("kill", "hang") or code < 0:
                     raise Strange(f"it ended with {code}: {self.service.last_errors()}")
+        elif self.action == "kill" and not self.was_reached():
+            self.meet_in_end()
         elif self.action in ("kill", "hang"):
             self.service.kill()
         else:
             self.service.stop()
         self.service.check_errors()
+
+    def meet_in_end(self):
+        """Some points are passed only when a service ends in good order."""
+        self.service.signal(signal.SIGTERM)
+        code = self.service.wait()
+        if code not in (0, -signal.SIGKILL):
+            raise Strange(f"it ended with {code}: {self.service.last_errors()}")
 
     def check(self):
         self.service.start()

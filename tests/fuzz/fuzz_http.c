@@ -73,12 +73,12 @@ static void try_origin(const char *text)
 static void try_trace(const char *text)
 {
     char id[REQUEST_ID_MAX + 1];
-    char trace[TRACE_ID_LEN + 1];
+    struct log_trace trace;
 
     trace_request_id(text, id);
     fuzz_require(id[0] != '\0' && strpbrk(id, " \r\n\"") == NULL);
-    trace_parent(text, trace);
-    fuzz_require(trace[0] == '\0' || strlen(trace) == TRACE_ID_LEN);
+    trace_parent(text, &trace);
+    fuzz_require(trace.id[0] == '\0' || strlen(trace.id) == sizeof(trace.id) - 1);
 }
 
 static void try_authorization(const char *text)

@@ -9,6 +9,7 @@ import time
 
 from context import Failure
 
+HOSTS = ("native",)  # an engine that can't be called for want of one is an engine that is gone
 IMAGES = ["base"]
 SPARE = 6            # so many more than the service has open when it is idle
 ROUNDS = 4

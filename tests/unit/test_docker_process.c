@@ -335,7 +335,7 @@ static void test_paused_stopped_gone(void **state)
     watch_init(&w);
     assert_int_equal(container_do(f, "pause"), 204);
     assert_int_equal(begin(f, &w, (struct host_exec_plan){ARGV("true")}, &err), -1);
-    assert_int_equal(err.code, ERROR_RUNTIME);
+    assert_int_equal(err.code, ERROR_OVERLOADED);
     assert_non_null(strstr(err.detail, "paused"));
     assert_int_equal(err.phase, PHASE_EXEC);
     assert_int_equal(container_do(f, "unpause"), 204);
