@@ -166,15 +166,15 @@ void files_go_on(struct live_execution *x)
             x->refs++;
         }
         live_unlock(x->service->live);
-        if (verdict == WAIT) {
-            return;
-        }
         if (verdict == START) {
             pool_submit_owned_always(x->service->pool, WORK_FILES, x->tenant, start_next, x);
-        } else {
-            ending_error(ending, x->execution_id, &call->error);
-            finish(call);
+            continue;
         }
+        if (call == NULL) {
+            return;
+        }
+        ending_error(ending, x->execution_id, &call->error);
+        finish(call);
     }
 }
 
