@@ -253,21 +253,6 @@ static void take_back(struct run *r)
     run_leave(r);
 }
 
-/* What was asked meanwhile is done now. */
-static void set_handle(struct run *r, struct ptc_run *handle)
-{
-    pthread_mutex_lock(&r->handle_lock);
-    if (r->over) {
-        ptc_run_release(handle);
-    } else {
-        r->handle = handle;
-        if (r->abort_reason != NULL) {
-            ptc_run_abort(handle, r->abort_reason);
-        }
-    }
-    pthread_mutex_unlock(&r->handle_lock);
-}
-
 /* NULL when it could not start. */
 static struct ptc_engine *engine_of(struct runs *runs)
 {
@@ -280,21 +265,25 @@ static struct ptc_engine *engine_of(struct runs *runs)
     return engine;
 }
 
-/* The callbacks hold a reference of their own, until the end is on record. */
+/* The callbacks hold a reference of their own, until the end is on record. The first of them may
+ * come before the handle: who answers or aborts what they tell of waits for it by the lock. */
 static int start(struct run *r, const struct ptc_spec *spec, struct error *err)
 {
-    struct ptc_run *handle = NULL;
     struct ptc_engine *engine = engine_of(r->runs);
     if (engine == NULL) {
         return error_set(err, ERROR_INTERNAL, "programs cannot be run: the engine did not start");
     }
     run_ref(r);
-    if (ptc_run_start(engine, spec, &run_recorder, r, &handle, err) != 0) {
-        run_unref(r);
-        return -1;
+    pthread_mutex_lock(&r->handle_lock);
+    int result = ptc_run_start(engine, spec, &run_recorder, r, &r->handle, err);
+    if (result == 0 && r->abort_reason != NULL) {
+        ptc_run_abort(r->handle, r->abort_reason);
     }
-    set_handle(r, handle);
-    return 0;
+    pthread_mutex_unlock(&r->handle_lock);
+    if (result != 0) {
+        run_unref(r);
+    }
+    return result;
 }
 
 int runs_create(struct service *s, const struct caller *who, const struct ptc_spec *spec,
