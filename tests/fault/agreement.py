@@ -9,8 +9,9 @@ from lib import native
 from life import Strange
 
 SETTLED = {"provisioned", "terminated", "failed"}
+# What is lent to programs lies beside `ptc` while that is made anew.
 TOP = {"exechost.db", "exechost.db-wal", "exechost.db-shm", "exechost.lock", "exechost.reserve",
-       "checkpoints", "native", "ptc", "runs", "scratch", "transcripts"}
+       "checkpoints", "native", "ptc", "ptc.libraries", "runs", "scratch", "transcripts"}
 
 
 def until(what, attempt, seconds=60):
