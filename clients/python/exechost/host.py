@@ -9,7 +9,7 @@ from .abort import Abort, AbortListener, or_undo
 from .schema import (Checkpoint, CheckpointCreate, CheckpointRestore, Command, CommandCreate,
                      CommandEvent, Execution, ExecutionCreate, RunResult)
 from .streams import Event, follow_events
-from .transport import Request, Retry, Transport, random_id
+from .transport import Request, Retry, Transport, id_of, random_id
 
 JSON_TYPE = {"Content-Type": "application/json"}
 BYTES_TYPE = {"Content-Type": "application/octet-stream"}
@@ -56,7 +56,7 @@ class HttpExecutionHost:
                   fencing_token: Optional[int] = None,
                   idempotency_key: Optional[str] = None) -> Execution:
         """An abort terminates what was being made and raises Aborted."""
-        execution_id = request.get("executionId") or random_id("exec")
+        execution_id = id_of(request, "executionId", "exec")
         body = {**request, "executionId": execution_id}
         headers = self._headers(fencing_token, idempotency_key)
         return or_undo(abort, lambda: self.terminate(execution_id, fencing_token=fencing_token),
@@ -67,7 +67,7 @@ class HttpExecutionHost:
              idempotency_key: Optional[str] = None) -> Command:
         """Runs a program to its end. How it ended is a result: a non-zero exit, a timeout, an overflow
         are in `termination`, and so is an abort, which destroys the whole execution."""
-        command_id = request.get("commandId") or random_id("cmd")
+        command_id = id_of(request, "commandId", "cmd")
         body = {**request, "commandId": command_id}
         headers = self._headers(fencing_token, idempotency_key)
         with AbortListener(abort, lambda: self.abort(execution_id, command_id,
@@ -81,7 +81,7 @@ class HttpExecutionHost:
         """The same as a generator: starts with the iteration and yields every event once, through cuts
         and restarts of the service; the last is `exit`. Leaving it early leaves the command running; an
         abort ends it, and the stream with it."""
-        command_id = request.get("commandId") or random_id("cmd")
+        command_id = id_of(request, "commandId", "cmd")
         body = json.dumps({**request, "commandId": command_id})
         headers = {**self._headers(fencing_token, idempotency_key), **JSON_TYPE, **STREAM_TYPE}
         first = Request("POST", f"{execution_path(execution_id)}/commands", body=body,
@@ -94,7 +94,7 @@ class HttpExecutionHost:
                    abort: Optional[Abort] = None, fencing_token: Optional[int] = None,
                    idempotency_key: Optional[str] = None) -> Checkpoint:
         """An abort waits for the end of the making, deletes what was made, and raises Aborted."""
-        checkpoint_id = (request or {}).get("checkpointId") or random_id("checkpoint")
+        checkpoint_id = id_of(request, "checkpointId", "checkpoint")
         body = {**(request or {}), "checkpointId": checkpoint_id}
         headers = self._headers(fencing_token, idempotency_key)
         path = f"{execution_path(execution_id)}/checkpoints"
@@ -105,7 +105,7 @@ class HttpExecutionHost:
                 abort: Optional[Abort] = None, fencing_token: Optional[int] = None,
                 idempotency_key: Optional[str] = None) -> Execution:
         """An abort terminates what was being made and raises Aborted."""
-        execution_id = (request or {}).get("executionId") or random_id("exec")
+        execution_id = id_of(request, "executionId", "exec")
         body = {**(request or {}), "executionId": execution_id}
         headers = self._headers(fencing_token, idempotency_key)
         path = f"{checkpoint_path(checkpoint_id)}/restore"
@@ -186,7 +186,8 @@ class HttpExecutionHost:
     def _headers(self, fencing_token: Optional[int],
                  idempotency_key: Optional[str]) -> Dict[str, Optional[str]]:
         fencing = self._fencing_token if fencing_token is None else fencing_token
-        return {"Idempotency-Key": idempotency_key or random_id("key"),
+        key = random_id("key") if idempotency_key is None else idempotency_key
+        return {"Idempotency-Key": key,
                 "Fencing-Token": None if fencing is None else str(fencing)}
 
     def _post(self, path: str, body: Mapping[str, Any], headers: Dict[str, Optional[str]],

@@ -1,6 +1,6 @@
 """Programs of a model, whose calls are answered by functions."""
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, cast
+from typing import Any, Callable, Dict, List, Mapping, Optional
 from urllib.parse import quote
 
 from .abort import Abort, AbortListener
@@ -8,7 +8,7 @@ from .errors import PROTOCOL, ExecutionHostError
 from .losslessjson import dumps
 from .schema import RunResult
 from .streams import Event, follow_events
-from .transport import Request, Transport, random_id
+from .transport import Request, Transport, id_of, random_id
 
 Tool = Callable[..., Any]
 Tools = Mapping[str, Mapping[str, Tool]]
@@ -157,11 +157,11 @@ def refusal(message: str) -> str:
 def run_program(transport: Transport, program: Mapping[str, Any], tools: Tools,
                 error_classes: Mapping[str, Any], abort: Optional[Abort],
                 on_log: Optional[Callable[[str], None]], idempotency_key: Optional[str]) -> RunResult:
-    run_id = cast(str, program.get("runId") or random_id("run"))
+    run_id = id_of(program, "runId", "run")
     request = {"description": "program", **program, "runId": run_id,
                "bindings": bindings_of(tools, error_classes)}
     headers = {**JSON_TYPE, "Accept": "application/x-ndjson",
-               "Idempotency-Key": idempotency_key or random_id("key")}
+               "Idempotency-Key": random_id("key") if idempotency_key is None else idempotency_key}
     first = Request("POST", "/v1/ptc/runs", body=dumps(request), headers=headers)
     server = _Server(transport, run_id, tools, on_log)
     reason = (lambda: abort.reason) if abort else (lambda: "aborted")

@@ -41,6 +41,12 @@ def random_id(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(12)}"
 
 
+def id_of(request: Optional[Mapping[str, Any]], field: str, prefix: str) -> str:
+    """The caller's own, whatever it is: the service says what is wrong with it. Else a new one."""
+    given = (request or {}).get(field)
+    return random_id(prefix) if given is None else given
+
+
 class Retries:
     """Decides whether to try again, and waits before. One for each call."""
 
