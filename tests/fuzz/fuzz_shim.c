@@ -68,8 +68,10 @@ static void try_words(const uint8_t *data, size_t size)
     size_t count = 0;
     struct error err = ERROR_INIT;
     struct plan plan;
-    char *text = strndup((const char *)data, size);
+    char *text = malloc(size + 1);
     fuzz_require(text != NULL);
+    memcpy(text, data, size);
+    text[size] = '\0';
     char *rest = text;
     const char *cwd = strsep(&rest, "\n");
     while (rest != NULL && count < 2 * (size_t)WORDS_MAX) {
